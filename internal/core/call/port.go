@@ -1,0 +1,61 @@
+// Package call owns what a logical call is: its identity, the port through which attempts leave the engine, sharing
+// of identical calls, and the retry cursor. It knows nothing of HTTP, rates or storage formats.
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Attempt is one physical dispatch asked of the gateway.
+type Attempt struct {
+	Tool      string          `json:"tool"`
+	Input     json.RawMessage `json:"input"`           // canonical JSON of the call's `with`
+	RequestID string          `json:"requestId"`       // the same over ambiguous repeats (R8)
+	Fence     string          `json:"fence,omitempty"` // the call's stable key, for tools that declare a fence
+	Number    int             `json:"number"`          // 0-based attempt number of the logical call
+	Retry     bool            `json:"retry,omitempty"` // asks for its permit ahead of first attempts (Q6)
+}
+
+// Outcome is what an attempt came to.
+type Outcome string
+
+// The outcomes. Held, Retry and Refused leave the call open; the others end it.
+const (
+	Result  Outcome = "result"  // Value holds the tool's result
+	Missing Outcome = "missing" // the provider has no such thing: null, not an error
+	Held    Outcome = "held"    // the provider (or its pacing) says: not before Until
+	Refused Outcome = "refused" // provably not dispatched, no attempt is charged; again at Until
+	Retry   Outcome = "retry"   // a failure that may pass: again after a backoff, while attempts last
+	Failed  Outcome = "failed"  // final
+	Unknown Outcome = "unknown" // may have been executed, must not be repeated
+)
+
+// Answer is what became of one attempt.
+type Answer struct {
+	Outcome    Outcome         `json:"outcome"`
+	Value      json.RawMessage `json:"value,omitempty"`
+	Until      time.Time       `json:"until,omitzero"`    // Held, Refused: the earliest next dispatch
+	NextFree   time.Time       `json:"nextFree,omitzero"` // when the scope can be asked again; zero: at once
+	Scope      string          `json:"scope,omitempty"`   // the rate scope the answer speaks of
+	Dispatched bool            `json:"dispatched"`        // the request may have reached the provider (Q7)
+	Status     int             `json:"status,omitempty"`
+	CostMicros int64           `json:"costMicros,omitempty"`
+	Error      *Error          `json:"error,omitempty"` // Retry, Failed, Unknown; Held for its reason
+}
+
+// Error is a call's failure in the form in which it is stored and shown.
+type Error struct {
+	Code    string `json:"code"` // e.g. HTTP_503, TIMEOUT, OUTCOME_UNKNOWN; docs/errors.md lists them
+	Message string `json:"message"`
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Gateway executes attempts. Execute calls deliver exactly once for every attempt, as soon as its answer is known,
+// from any goroutine, and returns after the last one. A non-nil error means that attempts not delivered yet never
+// will be and were provably not dispatched. Every implementation passes the contract test in gatewaytest.
+type Gateway interface {
+	Execute(ctx context.Context, batch []Attempt, deliver func(i int, a Answer)) error
+}

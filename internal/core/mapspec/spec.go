@@ -1,0 +1,151 @@
+// Package mapspec reads the two files a user writes, the map and the tool catalogue, and compiles them: every
+// mistake is reported at once, with file, line, column and a remedy, before anything runs. It owns the language
+// (names, defaults, expressions) and refuses to do anything else: it opens no file, calls nothing, keeps no state.
+package mapspec
+
+import (
+	"net/url"
+	"time"
+)
+
+// Map is a compiled map: what to do for each row.
+type Map struct {
+	Name        string
+	Key         Key
+	Vars        map[string]any // defaults; the values given at start override them
+	Concurrency int            // rows at once in one slice; 0 is automatic
+	FailFast    bool           // onRowError: fail
+	Columns     []Column
+	Output      []OutputColumn // nil: all input columns, then all cells
+	Digest      string         // hex SHA-256 of the meaning of the file: formatting and comments do not change it
+}
+
+// Key says what makes a row the same row.
+type Key struct {
+	Columns []string  // one or more input columns
+	Expr    *Template // an expression
+	// neither: the row's position in the source
+}
+
+// Position reports whether rows are identified by their position.
+func (k Key) Position() bool { return len(k.Columns) == 0 && k.Expr == nil }
+
+// Column is one cell to fill. Exactly one of Value and Steps is set.
+type Column struct {
+	Name      string
+	When      *Template // nil: always
+	Value     *Template // a `value` column
+	Steps     []Step    // a `call` column has one step; a `waterfall` has its steps in order
+	Waterfall bool
+	Otherwise *Template // waterfall: when no step was accepted; nil means null
+	OnError   *Template // the value when this cell fails; nil: the row fails
+}
+
+// Step is one tool call of a column.
+type Step struct {
+	Tool   *Tool
+	With   *Template // evaluates to a map
+	Accept *Template // waterfall: nil accepts every result that is not missing
+	Result *Template // what to keep; nil keeps all of it
+}
+
+// OutputColumn is one column of the export.
+type OutputColumn struct {
+	Name  string
+	Value *Template
+}
+
+// Catalogue is a compiled tool file.
+type Catalogue struct {
+	Providers map[string]*Provider
+	Tools     map[string]*Tool
+	Digest    string // as Map.Digest
+}
+
+// Provider is an API with its credential and its limits.
+type Provider struct {
+	Name         string
+	URL          *url.URL
+	Auth         Auth
+	Limits       []Limit       // all must allow; never empty: the documented default stands in
+	Concurrency  int           // calls in flight over all runs; 0: not limited
+	NoProgress   time.Duration // default 30 m
+	Cooldown     time.Duration // base for a 429 without a deadline, default 10 s
+	ResetHeaders []string
+	AllowPrivate bool
+}
+
+// Limit means: at most Rate dispatches in any window of length Per, by all runs together.
+type Limit struct {
+	Rate  int
+	Per   time.Duration
+	Burst int // at most this many back to back; 0: the pacer's default
+}
+
+// AuthKind is how a credential travels.
+type AuthKind string
+
+// The kinds of authentication.
+const (
+	AuthNone   AuthKind = ""
+	AuthHeader AuthKind = "header"
+	AuthQuery  AuthKind = "query"
+	AuthBasic  AuthKind = "basic"
+	AuthOAuth2 AuthKind = "oauth2"
+)
+
+// Auth says where the credential comes from and where it goes. It never holds the secret itself.
+type Auth struct {
+	Kind     AuthKind
+	Name     string // header or query parameter
+	Format   string // header value with ${secret}; default "${secret}"
+	User     string // basic
+	TokenURL string // oauth2 client credentials
+	ClientID string
+	Scopes   []string
+	Secret   string // reference: env:NAME, ssm:/name, secretsmanager:id#field
+}
+
+// Tool is one operation of a provider's API.
+type Tool struct {
+	Name       string
+	Provider   *Provider
+	Method     string
+	Path       *Template // string template with {x} and ${...}; values escaped as path segments
+	Query      map[string]*Template
+	Headers    map[string]*Template
+	Body       *Template // nil: no body
+	Input      []Param   // nil: anything goes
+	Timeout    time.Duration
+	MaxBody    int64 // bytes
+	Idempotent bool
+	Fence      string // header that carries the call's stable key
+	Attempts   int    // physical attempts for retryable failures, at least 1
+	Cache      time.Duration
+	CostMicros int64 // millionths of the money unit, per answered success
+	Missing    *Template
+	Fail       *Template
+	Result     *Template
+	Digest     string // hex; changes with anything that changes what a call means (not with limits, retries, cost)
+}
+
+// Repeatable reports whether a call that may have reached the provider may be sent again.
+func (t *Tool) Repeatable() bool { return t.Idempotent || t.Fence != "" }
+
+// Param is one declared input of a tool.
+type Param struct {
+	Name, Type string
+	Optional   bool
+}
+
+// Env is what expressions see. Values are nil, bool, int64, float64, string, []any and map[string]any.
+type Env struct {
+	Row, Cells, Vars map[string]any
+	Index            int64
+	// In tools and waterfall steps:
+	Result  any
+	Status  int64
+	Headers map[string]any // lower-case names, first value
+	Body    any
+	Input   map[string]any
+}
