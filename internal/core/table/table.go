@@ -8,7 +8,6 @@ package table
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"time"
 	"unicode/utf8"
@@ -85,12 +84,34 @@ type Query struct {
 
 // Prefix selects the items of a partition whose sort key starts with prefix.
 func Prefix(part, prefix string) Query {
-	return Query{Part: part, From: prefix, To: prefix + "\U0010FFFF"}
+	return Query{Part: part, From: prefix, To: after(prefix)}
 }
+
+// after is the smallest key that is greater than every key with this prefix, or "" if there is none. It stays valid
+// UTF-8 (a store may refuse anything else), so it steps the last rune and not the last byte.
+func after(prefix string) string {
+	for prefix != "" {
+		r, n := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-n]
+		switch {
+		case r == surrogateMin-1:
+			return prefix + string(rune(surrogateMax+1))
+		case r < utf8.MaxRune:
+			return prefix + string(r+1)
+		}
+	}
+	return ""
+}
+
+// The range of code points that UTF-8 does not have.
+const surrogateMin, surrogateMax = 0xD800, 0xDFFF
 
 // Table is the port. All reads are strongly consistent. All methods honour ctx: once it is done, no further effect
 // starts, and an operation that had not started leaves no effect. Implementations are safe for concurrent use and
 // never retain or modify a caller's Data; what they return is the caller's own.
+//
+// An invalid key, in a read as in a write, is ErrInvalid; so is a query whose Part is not a valid one. A query with From
+// at or after To selects nothing.
 //
 // A write that returns nil is durable. A write that returns ErrConflict, ErrTooLarge or ErrInvalid had no effect.
 // Any other error leaves open whether the write happened: the caller reads again, or repeats an idempotent write.
@@ -103,20 +124,9 @@ type Table interface {
 	// a snapshot: writes made meanwhile may or may not be seen.
 	Query(ctx context.Context, q Query) iter.Seq2[Item, error]
 	Put(ctx context.Context, item Item, cond If) error
-	// PutMany writes unconditionally, in any order. After an error any subset may have been written.
+	// PutMany writes unconditionally, in any order, so keys must be distinct. After ErrTooLarge or ErrInvalid nothing
+	// was written; after any other error any subset may have been.
 	PutMany(ctx context.Context, items []Item) error
-	// Delete of what is not there succeeds under Always and Absent and is ErrConflict under VersionIs.
+	// Delete removes the item if the condition holds (Absent on a stored item is ErrConflict). Delete of what is not there succeeds under Always and Absent and is ErrConflict under VersionIs.
 	Delete(ctx context.Context, key Key, cond If) error
-}
-
-// Check is the validation that every adapter runs before a write.
-func Check(item Item) error {
-	switch {
-	case item.Part == "" || item.Sort == "" || len(item.Part) > MaxPart || len(item.Sort) > MaxSort,
-		!utf8.ValidString(item.Part), !utf8.ValidString(item.Sort):
-		return fmt.Errorf("%w: %q", ErrInvalid, item.Key.String())
-	case item.Size() > MaxItem:
-		return fmt.Errorf("%w: %s has %d bytes, at most %d fit", ErrTooLarge, item.Key, item.Size(), MaxItem)
-	}
-	return nil
 }
