@@ -1,0 +1,196 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"sluice/internal/core/table"
+)
+
+// write is one caller's request. It is withdrawn if its caller gives up while it is queued; once a transaction has
+// taken it, the caller waits for the true outcome.
+type write struct {
+	do    func(c *conn, now int64) error
+	bytes int
+	done  chan error
+}
+
+// queue holds the writes that wait for the next transaction.
+type queue struct {
+	mu     sync.Mutex
+	writes []*write
+	closed bool
+	wake   chan struct{} // holds one token if the writer has something to look at
+}
+
+// submit queues a write and returns its outcome.
+func (q *queue) submit(ctx context.Context, bytes int, do func(*conn, int64) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w := &write{do: do, bytes: bytes, done: make(chan error, 1)}
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return ErrClosed
+	}
+	q.writes = append(q.writes, w)
+	q.mu.Unlock()
+	q.signal()
+	select {
+	case err := <-w.done:
+		return err
+	case <-ctx.Done():
+		if q.withdraw(w) {
+			return ctx.Err()
+		}
+		return <-w.done
+	}
+}
+
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// withdraw takes a write back and reports whether it was still queued.
+func (q *queue) withdraw(w *write) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.writes, w)
+	if i < 0 {
+		return false
+	}
+	q.writes = slices.Delete(q.writes, i, i+1)
+	return true
+}
+
+// take removes the writes of the next group.
+func (q *queue) take() []*write {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, bytes := 0, 0
+	for n < len(q.writes) && n < maxGroupWrites && bytes < maxGroupBytes {
+		bytes += q.writes[n].bytes
+		n++
+	}
+	group := q.writes[:n:n]
+	q.writes = q.writes[n:]
+	return group
+}
+
+func (q *queue) state() (empty, closed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.writes) == 0, q.closed
+}
+
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.signal()
+}
+
+// writer owns the one connection that writes.
+type writer struct {
+	conn  *conn
+	path  string
+	queue *queue
+	swept time.Time
+}
+
+// loop commits group after group until the queue is closed and empty.
+func (w *writer) loop(done chan<- struct{}) {
+	defer close(done)
+	defer w.conn.close()
+	for {
+		empty, closed := w.queue.state()
+		switch {
+		case !empty:
+			w.group()
+			// The callers just answered run first: those that write again at once make the next group larger.
+			runtime.Gosched()
+		case closed:
+			return
+		default:
+			<-w.queue.wake
+		}
+	}
+}
+
+// group runs one transaction. It takes writes only when it has the lock, so that callers can give up while another
+// process keeps it.
+func (w *writer) group() {
+	err := patiently(context.Background(), func() error {
+		if empty, _ := w.queue.state(); empty {
+			return errGone
+		}
+		_, err := w.conn.exec("BEGIN IMMEDIATE")
+		return err
+	})
+	if errors.Is(err, errGone) {
+		return
+	}
+	group := w.queue.take()
+	outcomes := make([]error, len(group))
+	if err == nil {
+		err = w.commit(group, outcomes)
+	}
+	err = explain(w.path, err)
+	for i, wr := range group {
+		if err != nil {
+			outcomes[i] = err
+		}
+		wr.done <- outcomes[i]
+	}
+}
+
+// errGone: all callers have given up.
+var errGone = errors.New("sqlite: nothing to write")
+
+// commit runs the writes in the open transaction. A condition that does not hold is that write's outcome and nobody
+// else's; any other error ends the transaction for all.
+func (w *writer) commit(group []*write, outcomes []error) error {
+	now := time.Now()
+	var err error
+	for i, wr := range group {
+		err = wr.do(w.conn, now.Unix())
+		if !errors.Is(err, table.ErrConflict) && err != nil {
+			break
+		}
+		outcomes[i], err = err, nil
+	}
+	if err == nil {
+		err = w.sweep(now)
+	}
+	if err == nil {
+		_, err = w.conn.exec("COMMIT")
+	}
+	if err != nil {
+		_, _ = w.conn.exec("ROLLBACK") // fails if SQLite has rolled back already
+	}
+	return err
+}
+
+// Expired items are removed in passing: some with a transaction that is written anyway, once in a while.
+const (
+	sweepEvery = time.Minute
+	sqlSweep   = `DELETE FROM items WHERE (part, sort) IN
+		(SELECT part, sort FROM items WHERE expires <> 0 AND expires <= ? ORDER BY expires LIMIT 1000)`
+)
+
+func (w *writer) sweep(now time.Time) error {
+	if now.Sub(w.swept) < sweepEvery {
+		return nil
+	}
+	w.swept = now
+	_, err := w.conn.exec(sqlSweep, now.Unix())
+	return err
+}
