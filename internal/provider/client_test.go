@@ -1,0 +1,303 @@
+package provider
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"sluice/internal/core/gateway"
+)
+
+// request is a GET that carries a secret in its query, as a provider with `auth: {query: ...}` does.
+func request(base string) *gateway.Request {
+	u, _ := url.Parse(base)
+	return &gateway.Request{
+		URL: base + "/x?api_key=s3cret", Timeout: 5 * time.Second, MaxBody: 1 << 20,
+		Egress: gateway.Egress{Host: u.Host, AllowPrivate: true},
+	}
+}
+
+// wantError checks the code, whether anything was sent, and that no secret is in the message.
+func wantError(t *testing.T, err error, code string, sent, retryable bool) *gateway.SendError {
+	t.Helper()
+	var e *gateway.SendError
+	if !errors.As(err, &e) {
+		t.Fatalf("error is %T %v, want *gateway.SendError", err, err)
+	}
+	if e.Code != code || e.Sent != sent || e.Retryable != retryable {
+		t.Errorf("got %s sent=%v retryable=%v (%s), want %s sent=%v retryable=%v", e.Code, e.Sent, e.Retryable, e.Message, code, sent, retryable)
+	}
+	for _, leak := range []string{"s3cret", "api_key", "?"} {
+		if strings.Contains(e.Message, leak) {
+			t.Errorf("message %q contains %q", e.Message, leak)
+		}
+	}
+	return e
+}
+
+func client(t *testing.T, o Options) *Client {
+	c := New(o)
+	t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+func server(t *testing.T, h http.HandlerFunc) string {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestSendReturnsTheAnswer(t *testing.T) {
+	base := server(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("X-Saw", r.Method+" "+r.RequestURI+" "+r.Header.Get("X-A")+" "+r.UserAgent())
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = w.Write(append([]byte("got "), body...))
+	})
+	req := request(base)
+	req.Method, req.Body, req.Header = "POST", []byte("hello"), http.Header{"X-A": {"1"}}
+	res, err := client(t, Options{}).Send(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Status != 418 || string(res.Body) != "got hello" || res.Header.Get("X-Saw") != "POST /x?api_key=s3cret 1 sluice" {
+		t.Errorf("got %d %q %q", res.Status, res.Body, res.Header.Get("X-Saw"))
+	}
+}
+
+func TestSendReusesConnections(t *testing.T) {
+	addrs := map[string]bool{}
+	base := server(t, func(_ http.ResponseWriter, r *http.Request) { addrs[r.RemoteAddr] = true })
+	c := client(t, Options{})
+	for range 5 {
+		if _, err := c.Send(t.Context(), request(base)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(addrs) != 1 {
+		t.Errorf("5 exchanges used %d connections", len(addrs))
+	}
+}
+
+func TestHTTP2(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Proto)
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	res, err := client(t, Options{RootCAs: roots(s)}).Send(t.Context(), request(s.URL))
+	if err != nil || string(res.Body) != "HTTP/2.0" {
+		t.Fatalf("got %v, %v", res, err)
+	}
+}
+
+func roots(s *httptest.Server) *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(s.Certificate())
+	return pool
+}
+
+func TestT3RedirectIsRefused(t *testing.T) {
+	for _, tt := range []struct{ location, names string }{
+		{"https://user:pw@other.example/secret/path?token=t0p", "https://other.example "},
+		{"/elsewhere?token=t0p", "http://127.0.0.1"},
+		{"http://%zz/", "an address that cannot be read"},
+	} {
+		calls := 0
+		base := server(t, func(w http.ResponseWriter, _ *http.Request) {
+			calls++
+			w.Header().Set("Location", tt.location)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		})
+		_, err := client(t, Options{}).Send(t.Context(), request(base))
+		e := wantError(t, err, "REDIRECT", true, false)
+		if !strings.Contains(e.Message, tt.names) {
+			t.Errorf("message %q does not name %q", e.Message, tt.names)
+		}
+		for _, leak := range []string{"t0p", "pw@", "path"} {
+			if strings.Contains(e.Message, leak) {
+				t.Errorf("message %q contains %q", e.Message, leak)
+			}
+		}
+		if calls != 1 || e.Response.Status != 307 {
+			t.Errorf("%d calls, status %d", calls, e.Response.Status)
+		}
+	}
+}
+
+func TestNotModifiedIsAnAnswer(t *testing.T) {
+	base := server(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) })
+	res, err := client(t, Options{}).Send(t.Context(), request(base))
+	if err != nil || res.Status != 304 {
+		t.Errorf("got %v, %v", res, err)
+	}
+}
+
+func TestM6BodyLimit(t *testing.T) {
+	const limit = 1000
+	zipped := func(n int) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = z.Write(make([]byte, n))
+		_ = z.Close()
+		return b.Bytes()
+	}
+	tests := []struct {
+		name string
+		body []byte
+		gzip bool
+		ok   bool
+	}{
+		{"at the limit", make([]byte, limit), false, true},
+		{"over the limit", make([]byte, limit+1), false, false},
+		{"zipped, expands to the limit", zipped(limit), true, true},
+		{"zipped, small, expands past it", zipped(50_000_000), true, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			base := server(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Retry-After", "7")
+				if tt.gzip {
+					if r.Header.Get("Accept-Encoding") != "gzip" {
+						t.Errorf("Accept-Encoding is %q", r.Header.Get("Accept-Encoding"))
+					}
+					w.Header().Set("Content-Encoding", "gzip")
+				}
+				_, _ = w.Write(tt.body)
+			})
+			req := request(base)
+			req.MaxBody = limit
+			res, err := client(t, Options{}).Send(t.Context(), req)
+			if tt.ok {
+				if err != nil || len(res.Body) != limit {
+					t.Fatalf("got %v", err)
+				}
+				return
+			}
+			e := wantError(t, err, "BODY_TOO_LARGE", true, false)
+			if e.Response == nil || e.Response.Header.Get("Retry-After") != "7" {
+				t.Errorf("the head of the answer is lost: %+v", e.Response)
+			}
+		})
+	}
+}
+
+func TestT7EgressRefusesOtherHosts(t *testing.T) {
+	calls := 0
+	base := server(t, func(http.ResponseWriter, *http.Request) { calls++ })
+	tests := map[string]func(*gateway.Request){
+		"host not declared":         func(r *gateway.Request) { r.Egress.Host = "" },
+		"another host":              func(r *gateway.Request) { r.Egress.Host = "api.example" },
+		"another port":              func(r *gateway.Request) { r.Egress.Host = "127.0.0.1:1" },
+		"another scheme":            func(r *gateway.Request) { r.URL = strings.Replace(r.URL, "http:", "ftp:", 1) },
+		"loopback":                  func(r *gateway.Request) { r.Egress.AllowPrivate = false },
+		"a name that is loopback":   func(r *gateway.Request) { useHost(r, "localhost"); r.Egress.AllowPrivate = false },
+		"loopback mapped into IPv6": func(r *gateway.Request) { useHost(r, "[::ffff:127.0.0.1]"); r.Egress.AllowPrivate = false },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			req := request(base)
+			change(req)
+			_, err := client(t, Options{}).Send(t.Context(), req)
+			wantError(t, err, "EGRESS_DENIED", false, false)
+		})
+	}
+	if calls != 0 {
+		t.Errorf("the server was reached %d times", calls)
+	}
+}
+
+func useHost(r *gateway.Request, host string) {
+	u, _ := url.Parse(r.URL)
+	u.Host = host + ":" + u.Port()
+	r.URL, r.Egress.Host = u.String(), u.Host
+}
+
+// A connection that was opened for a provider that may be private is not lent to one that may not.
+func TestT7PoolsAreSeparate(t *testing.T) {
+	calls := 0
+	base := server(t, func(http.ResponseWriter, *http.Request) { calls++ })
+	c := client(t, Options{})
+	if _, err := c.Send(t.Context(), request(base)); err != nil {
+		t.Fatal(err)
+	}
+	req := request(base)
+	req.Egress.AllowPrivate = false
+	_, err := c.Send(t.Context(), req)
+	wantError(t, err, "EGRESS_DENIED", false, false)
+	if calls != 1 {
+		t.Errorf("the server was reached %d times, want once", calls)
+	}
+}
+
+func TestSpecialAddresses(t *testing.T) {
+	for addr, want := range map[string]string{
+		"8.8.8.8:443": "", "172.15.0.1:80": "", "172.32.0.1:80": "", "100.63.0.1:80": "", "100.128.0.1:80": "",
+		"[2606:4700::1111]:443": "", "[64:ff9b::808:808]:443": "",
+		"127.8.9.1:80": "loopback", "[::1]:80": "loopback", "[::ffff:127.0.0.1]:80": "loopback",
+		"10.1.2.3:80": "private", "172.16.0.1:80": "private", "172.31.255.255:80": "private", "192.168.1.1:80": "private",
+		"[fd00:ec2::254]:80": "private", "[::ffff:10.0.0.1]:80": "private", "[64:ff9b::a00:1]:80": "private",
+		"169.254.169.254:80": "link-local", "[fe80::1%eth0]:80": "link-local", "[::ffff:169.254.169.254]:80": "link-local",
+		"100.100.100.200:80": "NAT", "168.63.129.16:80": "metadata", "192.0.0.192:80": "reserved",
+		"0.0.0.0:80": "unspecified", "[::]:80": "unspecified", "[::127.0.0.1]:80": "unspecified",
+		"224.0.0.1:80": "multicast", "[ff02::1]:80": "multicast", "255.255.255.255:80": "reserved",
+		"[2002:7f00:1::]:80": "reserved", "[2001:0:7f00:1::]:80": "reserved", "not an address": "not an IP address",
+	} {
+		err := refusePrivate("tcp", addr, nil)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", addr, err, want)
+		}
+	}
+}
+
+func TestRequestsThatCannotBeSent(t *testing.T) {
+	for name, change := range map[string]func(*gateway.Request){
+		"line break in a header": func(r *gateway.Request) { r.Header = http.Header{"X-Name": {"a\r\nX-Evil: 1"}} },
+		"header name":            func(r *gateway.Request) { r.Header = http.Header{"X Name": {"a"}} },
+		"method":                 func(r *gateway.Request) { r.Method = "GET /" },
+		"url":                    func(r *gateway.Request) { r.URL = "http://%zz/?api_key=s3cret" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := request("http://127.0.0.1:1")
+			change(req)
+			_, err := client(t, Options{}).Send(t.Context(), req)
+			wantError(t, err, "NOT_SENT", false, false)
+		})
+	}
+}
+
+func TestR10CancelIsImmediate(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
+	base := server(t, func(http.ResponseWriter, *http.Request) { close(started); <-release })
+	t.Cleanup(func() { close(release) })
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-started; cancel() }()
+	_, err := client(t, Options{}).Send(ctx, request(base))
+	wantError(t, err, "CANCELLED", true, false)
+
+	_, err = client(t, Options{}).Send(ctx, request(base))
+	wantError(t, err, "CANCELLED", false, false)
+}
+
+func TestCancelWhileReadingTheBody(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	base := rawServer(t, func(conn net.Conn) {
+		readRequest(conn)
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+		cancel()
+		_, _ = io.ReadAll(conn)
+	})
+	_, err := client(t, Options{}).Send(ctx, request(base))
+	wantError(t, err, "CANCELLED", true, false)
+}
