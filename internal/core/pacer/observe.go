@@ -1,0 +1,36 @@
+package pacer
+
+import (
+	"time"
+
+	"sluice/internal/core/hold"
+)
+
+// Observation is what a provider's answer says about its scope.
+type Observation struct {
+	Dispatched time.Time     // when the request left
+	Latency    time.Duration // from then to the end of the answer
+	Limited    bool          // the provider refused for its rate; otherwise it answered
+	Deadline   time.Time     // Limited: when it may be asked again; zero: it did not say
+	Cooldown   time.Duration // Limited without deadline: the base of the cooldown
+}
+
+// observe takes a refusal into the state and returns until when the scope is held now. A deadline only ever moves the
+// hold later. A refusal without one escalates the cooldown, but only if its request left after the last escalation:
+// ten calls that are refused at once are one refusal.
+func (s *State) observe(now time.Time, scope string, o Observation) (until time.Time, changed bool) {
+	was := s.Hold
+	t := now.UnixNano()
+	switch {
+	case !o.Deadline.IsZero():
+		s.Hold = max(s.Hold, o.Deadline.UnixNano())
+	case o.Dispatched.UnixNano() > s.StreakAt:
+		s.Streak++
+		s.StreakAt = t
+		s.Hold = max(s.Hold, t+int64(hold.Cooldown(o.Cooldown, s.Streak, scope)))
+		return time.Unix(0, s.Hold), true
+	case s.Hold <= t:
+		s.Hold = t + int64(hold.Cooldown(o.Cooldown, s.Streak, scope))
+	}
+	return time.Unix(0, s.Hold), s.Hold != was
+}

@@ -1,0 +1,266 @@
+package pacer
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"sluice/internal/core/hold"
+)
+
+const (
+	// maxStale is how old the knowledge of a hold may be when a request leaves (H12).
+	maxStale = time.Second
+	// idleFor is how long leased concurrency may lie unused before it is given back.
+	idleFor = 200 * time.Millisecond
+)
+
+// scope is what a Pacer knows of one scope: the queue of what is to be written next, and what it saw last.
+type scope struct {
+	store
+	mu       sync.Mutex
+	queue    batch
+	serving  bool
+	use      int       // slots in use
+	leased   int       // slots leased, as of the last write
+	asked    time.Time // when permits were last asked for
+	idle     *time.Timer
+	hold     time.Time // the latest known hold
+	unsaved  time.Time // a hold that could not be written yet
+	next     time.Time // no further permit before this, under nextFor
+	nextFor  []Rule
+	success  time.Time // dispatch time of the latest success
+	seenAt   time.Time // when the state was last read or written
+	refusals int       // in a row, where the store could not be asked
+}
+
+// batch is what one write serves.
+type batch struct {
+	asks    []*ask
+	reports []*report
+	shrinks []chan error
+}
+
+func (b batch) empty() bool { return len(b.asks)+len(b.reports)+len(b.shrinks) == 0 }
+
+// denied answers from what is known, without the store: holds and windows only ever move later.
+func (s *scope) denied(now time.Time, w Want) (Grant, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = now
+	limit := now.Add(Horizon)
+	if s.hold.After(limit) {
+		next := latest(s.hold, s.next)
+		return Grant{Reason: Held, Next: next, AskAt: next.Add(-Ahead), Hold: s.hold}, true
+	}
+	if s.next.After(limit) && slices.Equal(s.nextFor, w.Rules) && s.next.Before(limit.Add(longest(w.Rules))) {
+		return Grant{Reason: Window, Next: s.next, AskAt: s.next.Add(-Ahead)}, true
+	}
+	return Grant{}, false
+}
+
+// longest bounds how far away a full window can free. What lies beyond was seen under a clock that has since jumped.
+func longest(rules []Rule) (d time.Duration) {
+	for _, r := range rules {
+		d = max(d, time.Duration(r.normal().window()))
+	}
+	return d
+}
+
+func (s *scope) enqueue(a *ask) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.asks = append(s.queue.asks, a)
+	s.start()
+}
+
+// report queues a refusal, unless what it says is known already.
+func (s *scope) report(now time.Time, r *report) (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !r.Deadline.IsZero() && !s.hold.Before(r.Deadline) && !s.hold.Equal(s.unsaved) {
+		return s.hold, true
+	}
+	s.hold = latest(s.hold, r.Deadline) // at once, for whoever is about to dispatch
+	s.queue.reports = append(s.queue.reports, r)
+	s.start()
+	return time.Time{}, false
+}
+
+// shrink gives back the concurrency that is not in use.
+func (s *scope) shrink(ctx context.Context) error {
+	s.mu.Lock()
+	if s.leased <= s.use {
+		s.mu.Unlock()
+		return nil
+	}
+	done := make(chan error, 1)
+	s.queue.shrinks = append(s.queue.shrinks, done)
+	s.start()
+	s.mu.Unlock()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// start runs the serving goroutine if there is none. The caller holds the lock.
+func (s *scope) start() {
+	if !s.serving {
+		s.serving = true
+		go s.serve()
+	}
+}
+
+func (s *scope) serve() {
+	for {
+		b, ok := s.take()
+		if !ok {
+			return
+		}
+		s.round(b)
+	}
+}
+
+// take removes from the queue what the next write can serve: all reports, and the asks under the limits of the first.
+func (s *scope) take() (batch, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.queue.empty() {
+		s.serving = false
+		return batch{}, false
+	}
+	b := batch{reports: s.queue.reports, shrinks: s.queue.shrinks}
+	var rest []*ask
+	for _, a := range s.queue.asks {
+		switch {
+		case a.ctx.Err() != nil:
+			a.err = a.ctx.Err()
+			close(a.done)
+		case len(b.asks) == 0 || a.sameLimits(b.asks[0]):
+			b.asks = append(b.asks, a)
+		default:
+			rest = append(rest, a)
+		}
+	}
+	s.queue = batch{asks: rest}
+	return b, true
+}
+
+// abandon is called when nobody waits for the ask any more.
+func (s *scope) abandon(a *ask) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.abandoned = true
+	select {
+	case <-a.done: // it was granted after all; its permits are void
+		s.free(len(a.grant.Permits))
+	default:
+	}
+}
+
+func (s *scope) release(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free(n)
+}
+
+func (s *scope) free(n int) {
+	s.use = max(s.use-n, 0)
+	if s.leased > s.use && s.idle == nil {
+		s.idle = time.AfterFunc(idleFor, s.whenIdle)
+	}
+}
+
+// whenIdle gives unused slots back, unless permits were asked for just now.
+func (s *scope) whenIdle() {
+	s.mu.Lock()
+	s.idle = nil
+	unused := s.leased > s.use
+	if unused && time.Since(s.asked) < idleFor {
+		s.idle = time.AfterFunc(idleFor, s.whenIdle)
+		unused = false
+	}
+	s.mu.Unlock()
+	if unused {
+		_ = s.shrink(context.Background()) // if it cannot be written, the lease expires
+	}
+}
+
+func (s *scope) succeeded(dispatched time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.success = latest(s.success, dispatched)
+	s.refusals = 0
+}
+
+func (s *scope) heldUntil() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hold
+}
+
+func (s *scope) nextFree(now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := latest(s.hold, s.next).Add(-Ahead); t.After(now) {
+		return t
+	}
+	return time.Time{}
+}
+
+func (s *scope) check(ctx context.Context, p Permit) bool {
+	for range 2 {
+		now := time.Now()
+		s.mu.Lock()
+		void := s.hold.After(now) || now.After(p.At.Add(p.Valid))
+		stale := now.Sub(s.seenAt) > maxStale
+		s.mu.Unlock()
+		if void || !stale {
+			return !void
+		}
+		if !s.refresh(ctx) {
+			return false
+		}
+	}
+	return false
+}
+
+// refresh reads the hold again.
+func (s *scope) refresh(ctx context.Context) bool {
+	before := time.Now()
+	_, st, err := load(ctx, s.tbl, s.name)
+	if err != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seenAt = before
+	s.hold = latest(s.hold, moment(st.Hold))
+	return true
+}
+
+// unwritten keeps the refusals of a round that failed: this owner holds back, and its next write carries the hold.
+func (s *scope) unwritten(now time.Time, reports []*report) {
+	for _, r := range reports {
+		if r.until = r.Deadline; r.until.IsZero() {
+			if !s.hold.After(now) {
+				s.refusals++
+			}
+			r.until = latest(s.hold, now.Add(hold.Cooldown(r.Cooldown, max(s.refusals, 1), s.name)))
+		}
+		s.hold = latest(s.hold, r.until)
+		s.unsaved = s.hold
+		r.until = s.hold
+	}
+}
+
+func moment(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}
