@@ -18,6 +18,10 @@ type Map struct {
 	Columns     []Column
 	Output      []OutputColumn // nil: all input columns, then all cells
 	Digest      string         // hex SHA-256 of the meaning of the file: formatting and comments do not change it
+
+	keyAt        pos
+	keyColumnsAt []pos
+	rowRefs      []rowRef
 }
 
 // Key says what makes a row the same row.
@@ -127,6 +131,8 @@ type Tool struct {
 	Fail       *Template
 	Result     *Template
 	Digest     string // hex; changes with anything that changes what a call means (not with limits, retries, cost)
+
+	path path // Path, compiled into segments
 }
 
 // Repeatable reports whether a call that may have reached the provider may be sent again.

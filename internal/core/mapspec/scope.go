@@ -1,0 +1,76 @@
+package mapspec
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/ext"
+)
+
+// Bounds of one expression.
+const (
+	// CostLimit bounds the work of one evaluation, in CEL's cost units (about one per operation, one per ten characters
+	// of text touched). A row's ordinary expressions cost below a hundred; the limit is some 50 ms of work.
+	CostLimit = 1_000_000
+	// MaxValueBytes bounds the size of one evaluation's value; it is larger than any answer accepted by default (DefaultMaxBody).
+	MaxValueBytes = 16 << 20
+
+	maxExprChars = 10_000
+	maxExprDepth = 50
+	maxRange     = 100_000 // elements of lists.range
+)
+
+// scope is the set of variables that an expression may see in one place of a file. Using another one there is a
+// mistake that is reported before anything runs.
+type scope struct {
+	roots []string
+	env   func() (*cel.Env, error) // built on first use; immutable
+}
+
+var rootTypes = map[string]*cel.Type{
+	"row": cel.MapType(cel.StringType, cel.DynType), "cells": cel.MapType(cel.StringType, cel.DynType),
+	"vars": cel.MapType(cel.StringType, cel.DynType), "index": cel.IntType,
+	"result": cel.DynType, "status": cel.IntType, "headers": cel.MapType(cel.StringType, cel.DynType),
+	"body": cel.DynType, "input": cel.MapType(cel.StringType, cel.DynType),
+}
+
+// The places where expressions stand.
+var (
+	keyScope    = newScope("row", "vars", "index")                             // identity is decided before any cell
+	columnScope = newScope("row", "cells", "vars", "index")                    // value, when, with, otherwise, onError, output
+	stepScope   = newScope("row", "cells", "vars", "index", "result", "input") // result and accept of a call: its receipt keeps the result alone
+	inputScope  = newScope("input")                                            // a tool's path, query, headers and body
+	answerScope = newScope("status", "headers", "body", "input")               // a tool's missing, fail and result
+)
+
+func newScope(roots ...string) *scope {
+	return &scope{roots: roots, env: sync.OnceValues(func() (*cel.Env, error) { return newEnv(roots) })}
+}
+
+func newEnv(roots []string) (*cel.Env, error) {
+	options := []cel.EnvOption{
+		ext.Strings(), ext.Math(), ext.Lists(ext.ListsMaxRangeSize(maxRange)), ext.Encoders(), ext.Sets(),
+		cel.CrossTypeNumericComparisons(true), cel.DefaultUTCTimeZone(true),
+		cel.ParserRecursionLimit(maxExprDepth), cel.ParserExpressionSizeLimit(maxExprChars),
+	}
+	for _, name := range roots {
+		options = append(options, cel.Variable(name, rootTypes[name]))
+	}
+	return cel.NewEnv(options...)
+}
+
+func (s *scope) has(root string) bool { return slices.Contains(s.roots, root) }
+
+// undeclared explains a name that CEL does not know in this scope.
+func (s *scope) undeclared(name string) (message, remedy string) {
+	here := "expressions here see " + strings.Join(s.roots, ", ")
+	if _, known := rootTypes[name]; known {
+		return "`" + name + "` is not available here", here
+	}
+	if near := nearest(name, s.roots); near != "" {
+		return "`" + name + "` is not known", "did you mean `" + near + "`?"
+	}
+	return "`" + name + "` is not known", here + "; text is quoted inside an expression"
+}
