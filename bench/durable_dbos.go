@@ -28,7 +28,8 @@ func dbosTransact() Contender {
 	}
 }
 
-// dbosConnections: with one, writers queue in Go; with DBOS's default of eight, they sleep on SQLite's lock.
+// dbosConnections is the number that did best: with one, writers queue in Go; with eight, the number of the pool that DBOS
+// opens, they sleep on SQLite's lock and a third of the speed is gone.
 const dbosConnections = 1
 
 func runDBOS(ctx context.Context, dir string, load Load) (took time.Duration, err error) {

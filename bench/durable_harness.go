@@ -29,9 +29,9 @@ type Score struct {
 	Note    string    `json:"note"`
 	Load    Load      `json:"load"`
 	Rates   []float64 `json:"callsPerSecond"` // per round
+	Median  float64   `json:"median"`         // of Rates
+	OfBound float64   `json:"ofBound"`        // the median of the per-round ratios to the bound
 }
-
-func (s Score) median() float64 { return median(s.Rates) }
 
 // measure finds each contender's row count, which also warms it up, and then runs the rounds.
 func (h harness) measure(ctx context.Context, all []Contender) ([]Score, error) {
