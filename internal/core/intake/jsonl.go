@@ -110,7 +110,7 @@ func (s *jsonlSource) Next() (Row, error) {
 			return Row{}, err
 		}
 		s.lines.consume(len(line))
-		if line = bytes.TrimSpace(line); len(line) == 0 {
+		if len(bytes.Trim(line, " \t\r\n")) == 0 {
 			continue
 		}
 		s.rows++
@@ -128,7 +128,7 @@ func (s *jsonlSource) refuse(line []byte, err error) error {
 	if at := new(syntaxError); errors.As(err, &at) {
 		pos.Column = int64(utf8.RuneCount(line[:min(at.off, len(line))])) + 1
 	}
-	if line[0] == '[' && s.rows == 1 {
+	if bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("[")) && s.rows == 1 {
 		pos.Msg = "JSONL has one object per line, and this looks like a JSON array; name the file .json"
 	}
 	return pos

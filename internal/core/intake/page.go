@@ -29,8 +29,21 @@ type draft struct {
 	ends    []int  // where each row ends in rows, after its comma
 }
 
+// weight is what the draft counts among the bytes in flight.
+func (d *draft) weight() int64 { return int64(min(len(d.rows), heaviest)) }
+
 func (d *draft) reset(first int64) {
 	d.first, d.index, d.rows, d.ends = first, d.index[:0], d.rows[:0], d.ends[:0]
+}
+
+// full tells whether a row of so many bytes belongs on the next page.
+func (d *draft) full(row int) bool {
+	return len(d.ends) == MaxPageRows || len(d.ends) > 0 && len(d.rows)+row > MaxPagePlain
+}
+
+func (d *draft) add(row []byte, at int64) {
+	d.rows = append(d.rows, row...)
+	d.ends, d.index = append(d.ends, len(d.rows)), append(d.index, at)
 }
 
 // payload is the plain JSON of rows i to j:

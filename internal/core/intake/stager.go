@@ -3,17 +3,15 @@ package intake
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"hash"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"sluice/internal/core/frame"
 	"sluice/internal/core/store"
 	"sluice/internal/core/table"
-	"sluice/internal/core/value"
 )
 
 // What is in flight while staging. Together they bound its memory: a few pages of at most MaxPagePlain, however
@@ -24,6 +22,9 @@ const (
 	writers    = 4         // groups written at a time
 	groupPages = 25        // pages of one write: a BatchWriteItem of DynamoDB
 	groupBytes = 512 << 10 // or so many bytes, compressed
+	groupPlain = 8 << 20   // or so many before compression
+	inFlight   = 32 << 20  // bytes before compression between the source and the store
+	heaviest   = 16 << 20  // what one page counts at most, so that it always fits beside an unwritten group
 	refsPer    = 2000      // entries of one manifest item: about 60 KB
 	dupsPer    = 5000      // entries of one item of duplicates
 )
@@ -35,7 +36,9 @@ type stager struct {
 	ctx     context.Context // of the group: done after the first failure
 	st      *store.Store
 	run     string
+	version int64 // of our claim on the input
 	group   *errgroup.Group
+	weight  *semaphore.Weighted
 	free    chan *draft
 	packing chan job
 	ordered chan job
@@ -58,12 +61,14 @@ type job struct {
 type packed struct {
 	ref    PageRef
 	framed []byte
+	weight int64 // to give back once it is written
 }
 
-func newStager(ctx context.Context, st *store.Store, run string) *stager {
+func newStager(ctx context.Context, st *store.Store, run string, version int64) *stager {
 	g, inner := errgroup.WithContext(ctx)
-	s := &stager{parent: ctx, ctx: inner, st: st, run: run, group: g, sum: sha256.New(),
-		free: make(chan *draft, packers+queued+1), packing: make(chan job, queued), ordered: make(chan job, packers+queued)}
+	s := &stager{parent: ctx, ctx: inner, st: st, run: run, version: version, group: g, sum: sha256.New(),
+		weight: semaphore.NewWeighted(inFlight),
+		free:   make(chan *draft, packers+queued+1), packing: make(chan job, queued), ordered: make(chan job, packers+queued)}
 	for range packers {
 		g.Go(s.pack)
 	}
@@ -78,9 +83,6 @@ func (s *stager) draft(first int64) *draft {
 	default:
 		d = new(draft)
 	}
-	if cap(d.rows) > 2*MaxPagePlain {
-		d.rows = nil // one oversized row is no reason to keep its room
-	}
 	d.reset(first)
 	return d
 }
@@ -89,6 +91,9 @@ func (s *stager) draft(first int64) *draft {
 func (s *stager) turn(d *draft, columns []string, next int64) *draft {
 	d.columns = columns[:len(columns):len(columns)]
 	j := job{draft: d, out: make(chan []packed, 1)}
+	if s.weight.Acquire(s.ctx, d.weight()) != nil {
+		return s.draft(next) // the source's loop sees the same
+	}
 	select {
 	case s.ordered <- j:
 	case <-s.ctx.Done():
@@ -99,6 +104,17 @@ func (s *stager) turn(d *draft, columns []string, next int64) *draft {
 	case <-s.ctx.Done():
 	}
 	return s.draft(next)
+}
+
+// recycle keeps a draft for the next page, unless one oversized row has made it large.
+func (s *stager) recycle(d *draft) {
+	if cap(d.rows) > 2*MaxPagePlain {
+		return
+	}
+	select {
+	case s.free <- d:
+	default:
+	}
 }
 
 // pack digests and compresses drafts.
@@ -117,13 +133,11 @@ func (s *stager) pack() error {
 			if plain, out, err = packRows(plain, j.draft, 0, len(j.draft.ends), nil); err != nil {
 				return err
 			}
+			out[len(out)-1].weight = j.draft.weight()
 			j.out <- out
+			s.recycle(j.draft)
 			if cap(plain) > 2*MaxPagePlain {
 				plain = nil
-			}
-			select {
-			case s.free <- j.draft:
-			default:
 			}
 		}
 	}
@@ -144,42 +158,68 @@ func packRows(plain []byte, d *draft, i, j int, out []packed) ([]byte, []packed,
 		return packRows(plain, d, half, j, out)
 	}
 	ref := PageRef{First: d.first + int64(i), Rows: j - i, Digest: pageDigest(plain)}
-	return plain, append(out, packed{ref, framed}), nil
+	return plain, append(out, packed{ref: ref, framed: framed}), nil
 }
 
 // sequence numbers the pages in order and writes them in groups.
 func (s *stager) sequence() error {
 	writes, ctx := errgroup.WithContext(s.ctx)
 	writes.SetLimit(writers)
-	var group []store.Entry
-	size := 0
-	flush := func() {
-		if len(group) > 0 {
-			entries := group
-			writes.Go(func() error { return s.st.SaveMany(ctx, entries) })
-			group, size = nil, 0
-		}
-	}
+	var g pageGroup
 	for {
 		pages, err := s.nextPacked(ctx)
 		if err != nil {
 			return firstOf(writes.Wait(), err)
 		}
-		if pages == nil {
-			flush()
-			return writes.Wait()
-		}
 		for _, p := range pages {
-			group = append(group, store.Entry{Key: pageKey(s.run, s.pages), Version: 1, Value: p.framed})
+			g.add(pageKey(s.run, s.pages), p)
 			s.pages++
-			if size += len(p.framed); len(group) == groupPages || size >= groupBytes {
-				flush()
-			}
 			if err := s.list(p.ref); err != nil {
 				return firstOf(writes.Wait(), err)
 			}
+			if g.full() {
+				full := g
+				writes.Go(func() error { return s.write(ctx, full) })
+				g = pageGroup{}
+			}
+		}
+		if pages == nil {
+			writes.Go(func() error { return s.write(ctx, g) })
+			return writes.Wait()
 		}
 	}
+}
+
+// pageGroup is what one write takes.
+type pageGroup struct {
+	entries []store.Entry
+	bytes   int
+	weight  int64
+}
+
+func (g *pageGroup) add(key table.Key, p packed) {
+	g.entries = append(g.entries, store.Entry{Key: key, Version: 1, Value: p.framed})
+	g.bytes += len(p.framed)
+	g.weight += p.weight
+}
+
+func (g *pageGroup) full() bool {
+	return len(g.entries) == groupPages || g.bytes >= groupBytes || g.weight >= groupPlain
+}
+
+// write saves a group if the claim is still ours. A process that lost it can so overwrite at most what it had begun
+// to write; if that is not what the other one wrote, its digests tell.
+func (s *stager) write(ctx context.Context, g pageGroup) error {
+	defer s.weight.Release(g.weight)
+	if len(g.entries) == 0 {
+		return nil
+	}
+	if _, version, err := loadState(ctx, s.st, s.run); err != nil {
+		return err
+	} else if version != s.version {
+		return fmt.Errorf("run %s: its input is being sealed by another process: %w", s.run, table.ErrConflict)
+	}
+	return s.st.SaveMany(ctx, g.entries)
 }
 
 // nextPacked waits for the next draft's pages, in order; nil is the end.
@@ -200,38 +240,20 @@ func (s *stager) nextPacked(ctx context.Context) ([]packed, error) {
 	}
 }
 
-// list adds a page to the manifest.
-func (s *stager) list(ref PageRef) error {
-	addRef(s.sum, ref)
-	s.refs = append(s.refs, ref)
-	if len(s.refs) < refsPer {
-		return nil
-	}
-	return s.saveRefs()
-}
+// abort stops the pipeline and waits for it. It returns the failure that came first: cause, a refusal of the source,
+// or what had stopped the pipeline already.
+func (s *stager) abort(cause error) error { return s.stop(refusal{cause}) }
 
-func (s *stager) saveRefs() error {
-	if len(s.refs) == 0 {
-		return nil
-	}
-	err := s.saveJSON(manifestKey(s.run, s.sets), s.refs)
-	s.refs, s.sets = s.refs[:0], s.sets+1
-	return err
-}
-
-func (s *stager) saveJSON(key table.Key, v any) error {
-	plain, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return s.st.Save(s.ctx, key, 1, frame.Seal(plain), table.Always())
-}
-
-// abort stops the pipeline, waits for it, and returns the failure that came first.
-func (s *stager) abort(cause error) error {
+// stop is abort for a failure that is not the source's.
+func (s *stager) stop(cause error) error {
 	s.group.Go(func() error { return cause })
 	return s.group.Wait()
 }
+
+// refusal marks an error of the source or of a row: staging the same source again would meet it again.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
 
 // finish waits until all pages are written, completes the manifest and fills in what is known only now.
 func (s *stager) finish(out Sealed) (Sealed, error) {
@@ -252,45 +274,10 @@ func (s *stager) finish(out Sealed) (Sealed, error) {
 	return out, nil
 }
 
-// dropLeftovers deletes what an earlier staging wrote past the end of this one.
-func (s *stager) dropLeftovers() error {
-	for prefix, end := range map[string]table.Key{
-		"p/": pageKey(s.run, s.pages), "m/": manifestKey(s.run, s.sets), "d/": duplicatesKey(s.run, s.dupSets),
-	} {
-		q := table.Prefix(end.Part, prefix)
-		q.From = end.Sort
-		for it, err := range s.st.Table.Query(s.ctx, q) {
-			if err != nil {
-				return err
-			}
-			if err := s.st.Delete(s.ctx, it.Key, table.Always()); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // firstOf prefers the failure of a write, which is why the other one stopped.
 func firstOf(write, other error) error {
 	if write != nil {
 		return write
 	}
 	return other
-}
-
-// addRef digests one entry of the manifest.
-func addRef(sum hash.Hash, ref PageRef) {
-	fmt.Fprintf(sum, "%d %d %s\n", ref.First, ref.Rows, ref.Digest)
-}
-
-// inputDigest completes the digest of all pages with the columns, so that two tables without rows differ too.
-func inputDigest(sum hash.Hash, columns []string) string {
-	names := make([]any, len(columns))
-	for i, c := range columns {
-		names[i] = c
-	}
-	text, _ := value.Append(nil, names) // columns that are not UTF-8 were refused with their pages
-	_, _ = sum.Write(text)
-	return hex.EncodeToString(sum.Sum(nil))
 }

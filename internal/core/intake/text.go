@@ -134,7 +134,7 @@ func (t *text) fill() {
 	if t.start && len(b) > 0 {
 		t.start = false
 		b = bytes.TrimPrefix(b, []byte("\uFEFF"))
-		if bytes.IndexByte(b, '\n') < 0 && bytes.IndexByte(b, '\r') >= 0 {
+		if bytes.IndexByte(b, '\n') < 0 && returnsOutsideQuotes(b) {
 			t.eol = '\r' // as old Macs wrote
 		}
 	}
@@ -143,6 +143,19 @@ func (t *text) fill() {
 	if t.out, bad = t.check(b); bad != nil {
 		t.err = bad
 	}
+}
+
+func returnsOutsideQuotes(b []byte) bool {
+	quoted := false
+	for _, c := range b {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case c == '\r' && !quoted:
+			return true
+		}
+	}
+	return false
 }
 
 // check returns the valid beginning of b and the error that ends it, and moves the position past it.
