@@ -1,0 +1,147 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"sluice/internal/core/call"
+	"sluice/internal/core/value"
+)
+
+// success reads an answer that the provider gives for done: it is paid for whatever the tool makes of it.
+func success(j *job, res *Response) call.Answer {
+	a := call.Answer{CostMicros: j.tool.CostMicros}
+	body, err := decodeBody(res)
+	if err != nil {
+		return unreadable(a, j, err)
+	}
+	result, missing, fail, err := j.tool.Interpret(res.Status, headers(res.Header), body, j.input)
+	switch {
+	case err != nil:
+		a.Outcome, a.Error = call.Failed, &call.Error{Code: "BAD_RESULT", Message: err.Error()}
+	case missing:
+		a.Outcome = call.Missing
+	case fail:
+		a.Outcome = call.Failed
+		a.Error = &call.Error{Code: "FAILED_ANSWER", Message: withExcerpt(
+			fmt.Sprintf("%s answered %d, and the tool's `fail` says that it is a failure", j.tool.Provider.Name, res.Status), res, j)}
+	default:
+		a.Outcome = call.Result
+		if a.Value, err = value.Encode(result); err != nil {
+			a.Outcome, a.Error = call.Failed, &call.Error{Code: "BAD_RESULT", Message: "the tool's result: " + err.Error()}
+		}
+	}
+	return a
+}
+
+// unreadable is for a body that is not what its type says. Where it was cut or garbled another try may be better; a
+// number that cannot be carried stays one.
+func unreadable(a call.Answer, j *job, err error) call.Answer {
+	if errors.Is(err, value.ErrLossy) {
+		a.Outcome, a.Error = call.Failed, &call.Error{Code: "BAD_RESULT", Message: "the answer's body: " + err.Error()}
+		return a
+	}
+	a.Outcome = again.outcome(j.repeatable())
+	a.Error = &call.Error{Code: "BROKEN_ANSWER", Message: j.tool.Provider.Name + " answered with a body that is not the JSON it says it is"}
+	return unknown(a)
+}
+
+func withExcerpt(message string, res *Response, j *job) string {
+	if text := excerpt(res.Body, j.cred); text != "" {
+		return message + ": " + text
+	}
+	return message
+}
+
+// decodeBody returns the body as expressions see it: null if empty, decoded if it is JSON, text otherwise. What is
+// declared as JSON must be JSON; what is declared as something else may be, because many servers get it wrong.
+func decodeBody(res *Response) (any, error) {
+	body := bytes.TrimSpace(res.Body)
+	if len(body) == 0 {
+		return nil, nil
+	}
+	declared := declaresJSON(res.Header.Get("Content-Type"))
+	if declared || body[0] == '{' || body[0] == '[' {
+		v, err := value.Decode(body)
+		if err == nil || declared {
+			return v, err
+		}
+	}
+	return string(res.Body), nil
+}
+
+func declaresJSON(contentType string) bool {
+	if contentType == "application/json" { // the common case, without the parser
+		return true
+	}
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json"))
+}
+
+func decodeInput(raw json.RawMessage) (map[string]any, error) {
+	if len(raw) == 0 {
+		return map[string]any{}, nil
+	}
+	v, err := value.Decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the call's input is not JSON: %w", err)
+	}
+	switch v := v.(type) {
+	case nil:
+		return map[string]any{}, nil
+	case map[string]any:
+		return v, nil
+	}
+	return nil, errors.New("the call's input is not a map")
+}
+
+// headers is what expressions see: lower-case names, first values.
+func headers(h http.Header) map[string]any {
+	m := make(map[string]any, len(h))
+	for name, values := range h {
+		if len(values) > 0 && utf8.ValidString(values[0]) {
+			m[strings.ToLower(name)] = values[0]
+		}
+	}
+	return m
+}
+
+// maxExcerpt is how many bytes of a provider's own words an error message may quote.
+const maxExcerpt = 200
+
+// excerpt is the beginning of a body, fit for a terminal: printable, on one line, without the credential if the
+// provider echoes it.
+func excerpt(body []byte, cred *credential) string {
+	const scan = 4 << 10
+	text := string(body[:min(len(body), scan)])
+	if cred != nil && cred.secret != "" {
+		text = strings.ReplaceAll(text, cred.secret, "***")
+		text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(cred.secret)), "***")
+	}
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == utf8.RuneError, unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= maxExcerpt {
+		return text
+	}
+	cut := maxExcerpt - len("…")
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sluice/internal/core/call"
+	"sluice/internal/core/pacer"
+)
+
+// maxRounds is how often permits that went void are replaced before the rest of a batch is refused.
+const maxRounds = 3
+
+// run takes permits for the group in blocks and dispatches its jobs. It returns after the last answer.
+func (e *Executor) run(ctx context.Context, g *group, deliver func(int, call.Answer)) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	todo := append(g.retries, g.firsts...)
+	retries := len(g.retries)
+	for round := 1; len(todo) > 0; round++ {
+		w := g.want
+		w.N, w.Retries = len(todo), max(min(retries, len(todo)), 0)
+		grant, err := e.Pacer.Acquire(ctx, g.scope, w)
+		if err != nil {
+			return err
+		}
+		n := len(grant.Permits)
+		refuse(g.scope, todo[n:], grant, deliver) // at once, not when the others are done
+		b := &block{Executor: e, scope: g.scope, todo: todo[:n], permits: grant.Permits, wg: &wg, deliver: deliver}
+		if err := b.spend(ctx); err != nil {
+			return err
+		}
+		retries -= n - len(b.todo)
+		todo = b.todo
+		if round == maxRounds {
+			refuse(g.scope, todo, pacer.Grant{Next: time.Now()}, deliver)
+			return nil
+		}
+	}
+	return nil
+}
+
+// refuse answers jobs that get no permit soon. Nothing was dispatched and no attempt is charged (T4).
+func refuse(scope string, jobs []*job, g pacer.Grant, deliver func(int, call.Answer)) {
+	for _, j := range jobs {
+		deliver(j.index, call.Answer{Outcome: call.Refused, Scope: scope, Until: g.Next, NextFree: g.AskAt})
+	}
+}
+
+// block is the jobs for one block of permits.
+type block struct {
+	*Executor
+	scope   string
+	todo    []*job
+	permits []pacer.Permit
+	wg      *sync.WaitGroup
+	deliver func(int, call.Answer)
+}
+
+// spend dispatches a job at the moment of each permit. Permits that are void by then are skipped, and the jobs move
+// up, so that a pause of the process costs permits and not places in the queue. What is left in todo has none.
+func (b *block) spend(ctx context.Context) error {
+	for i, p := range b.permits {
+		if err := sleepUntil(ctx, p.At); err != nil {
+			b.Pacer.Done(b.scope, len(b.permits)-i)
+			return err
+		}
+		if !b.Pacer.Check(ctx, b.scope, p) {
+			b.Pacer.Done(b.scope, 1)
+			continue
+		}
+		j := b.todo[0]
+		b.todo = b.todo[1:]
+		if len(b.todo) == 0 {
+			b.Pacer.Done(b.scope, len(b.permits)-i-1)
+			b.dispatch(ctx, j)
+			return nil
+		}
+		b.wg.Go(func() { b.dispatch(ctx, j) })
+	}
+	return nil
+}
+
+// dispatch sends one request, tells the pacer what the answer says about the scope, and delivers.
+func (e *Executor) dispatch(ctx context.Context, scope string, j *job) call.Answer {
+	sent := time.Now()
+	res, err := e.Sender.Send(ctx, j.req)
+	now := time.Now()
+	answer, seen := classify(now, j, res, err)
+	answer.Scope = scope
+	if seen != nil {
+		seen.Dispatched, seen.Latency = sent, now.Sub(sent)
+		// If the refusal cannot be shared, this owner keeps to it all the same and shares it with its next write.
+		until, _ := e.Pacer.Report(ctx, scope, *seen)
+		if seen.Limited {
+			answer.Until = until
+		}
+	}
+	if answer.Status == 401 || answer.Status == 403 {
+		e.credentials.forget(j.tool.Provider.Name)
+	}
+	return answer
+}
+
+func (b *block) dispatch(ctx context.Context, j *job) {
+	answer := b.Executor.dispatch(ctx, b.scope, j)
+	b.Pacer.Done(b.scope, 1)
+	answer.NextFree = b.Pacer.NextFree(b.scope)
+	b.deliver(j.index, answer)
+}
+
+// sleepUntil waits for a moment, which is never further away than the pacer's horizon.
+func sleepUntil(ctx context.Context, at time.Time) error {
+	d := time.Until(at)
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
