@@ -16,6 +16,8 @@ type expr struct {
 	path    []string // a plain selection such as row.email, which needs no interpreter; nil otherwise
 	refs    []reference
 	result  *cel.Type
+
+	nullIsFalse bool // as a condition
 }
 
 // ExprError is an expression that could not be evaluated. The caller adds row and column.
@@ -50,11 +52,15 @@ func compileExpr(s *scope, source string) (*expr, []exprMistake) {
 	if issues.Err() != nil {
 		return nil, explain(s, source, issues)
 	}
-	program, err := env.Program(checked, cel.CostLimit(CostLimit), cel.EvalOptions(cel.OptOptimize))
+	options := []cel.ProgramOption{cel.CostLimit(CostLimit), cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(guard(env))}
+	if s.absentIsNull {
+		options = append(options, cel.CustomDecoratorV2(absentIsNull(checked)))
+	}
+	program, err := env.Program(checked, options...)
 	if err != nil {
 		return nil, []exprMistake{{0, err.Error(), ""}}
 	}
-	e := &expr{source: source, program: program, result: checked.OutputType()}
+	e := &expr{source: source, program: program, result: checked.OutputType(), nullIsFalse: s.absentIsNull}
 	e.refs, e.path = examine(checked, source)
 	return e, nil
 }
@@ -68,10 +74,21 @@ func explain(s *scope, source string, issues *cel.Issues) []exprMistake {
 			name, _, _ := strings.Cut(rest, "'")
 			m.message, m.remedy = s.undeclared(name)
 		}
-		m.message = strings.Join(strings.Fields(m.message), " ")
+		m.message = syntaxMessage(m.message)
 		out = append(out, m)
 	}
 	return out
+}
+
+// syntaxMessage drops the list of all tokens that would be possible, which helps nobody.
+func syntaxMessage(message string) string {
+	message = strings.Join(strings.Fields(message), " ")
+	rest, isSyntax := strings.CutPrefix(message, "Syntax error: ")
+	if !isSyntax {
+		return message
+	}
+	rest, _, _ = strings.Cut(rest, " expecting {")
+	return "the expression cannot be read: " + strings.ReplaceAll(rest, "'<EOF>'", "the end")
 }
 
 // byteOffset turns CEL's line (from 1) and column (from 0, in characters) into a byte offset.
@@ -156,7 +173,7 @@ func (e *expr) evalBool(env *Env) (bool, error) {
 		return false, err
 	}
 	b, ok := v.(bool)
-	if !ok {
+	if !ok && !(v == nil && e.nullIsFalse) {
 		return false, &ExprError{Source: e.source, Reason: "it must give true or false, not " + typeName(v)}
 	}
 	return b, nil

@@ -118,8 +118,7 @@ func (t *Tool) complete(with map[string]any) map[string]any {
 }
 
 // checkParam reports a written-out input whose type is known to be wrong before anything runs.
-func (p *mapParser) checkParam(s Step, param Param, n *node) {
-	part := p.part(n, columnScope, nil, &Template{})
+func (p *mapParser) checkParam(part part, param Param, n *node) {
 	switch part := part.(type) {
 	case constant:
 		if !param.accepts(part.value) {

@@ -1,5 +1,7 @@
 package mapspec
 
+import "slices"
+
 // kind is what a node of the file is.
 type kind int
 
@@ -71,4 +73,14 @@ func (n *node) meaning() any {
 		return m
 	}
 	return n.scalar
+}
+
+// hasExpr reports whether a text in n holds an expression.
+func (n *node) hasExpr() bool {
+	if s, ok := n.scalar.(string); ok {
+		pieces, open := split(s)
+		return open >= 0 || slices.ContainsFunc(pieces, func(p piece) bool { return p.isExpr })
+	}
+	return slices.ContainsFunc(n.items, (*node).hasExpr) ||
+		slices.ContainsFunc(n.fields, func(f field) bool { return f.value.hasExpr() })
 }

@@ -203,7 +203,7 @@ func (p *mapParser) tool(n *node) *Tool {
 		return nil
 	}
 	if p.tools == nil {
-		p.add(n.at, "pass --tools", "`%s` is called, but no tool catalogue given: pass --tools", name)
+		p.add(n.at, "pass --tools", "no tool catalogue given for the call of `%s`", name)
 		return nil
 	}
 	t, ok := p.tools.Tools[name]
@@ -230,7 +230,7 @@ func (p *mapParser) checkWith(s Step, with *node) {
 			p.add(f.at, suggest(f.name, s.Tool.paramNames(), "inputs"), "tool `%s` has no input `%s`", s.Tool.Name, f.name)
 			continue
 		}
-		p.checkParam(s, param, f.value)
+		p.checkParam(s.With.field(f.name), param, f.value)
 	}
 	for _, param := range s.Tool.Input {
 		if !param.Optional && with.get(param.Name) == nil {

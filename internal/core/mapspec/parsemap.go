@@ -90,14 +90,12 @@ func (p *mapParser) vars(n *node) {
 	}
 	for _, f := range n.fields {
 		p.checkName(f.name, f.at, "a variable's name")
-		t := &Template{}
-		literal := p.part(f.value, newScope(), nil, t)
-		c, ok := literal.(constant)
-		if !ok {
-			p.add(f.value.at, "use the expression in a column", "vars hold values, not expressions")
+		p.m.Vars[f.name] = nil // known, also when its value is wrong
+		if f.value.hasExpr() {
+			p.add(f.value.at, "use the expression in a column; $${ is a literal ${", "vars hold values, not expressions")
 			continue
 		}
-		p.m.Vars[f.name] = c.value
+		p.m.Vars[f.name], _ = p.template(f.value, noScope, nil).Constant()
 	}
 }
 

@@ -206,10 +206,10 @@ func asWritten(n *node) string {
 func (p *toolParser) answer(t *Tool, n *node) {
 	check := p.checkInputRef(t)
 	if v := n.get("missing"); v != nil {
-		t.Missing = p.condition(v, answerScope, check)
+		t.Missing = p.condition(v, verdictScope, check)
 	}
 	if v := n.get("fail"); v != nil {
-		t.Fail = p.condition(v, answerScope, check)
+		t.Fail = p.condition(v, verdictScope, check)
 	}
 	if v := n.get("result"); v != nil {
 		t.Result = p.template(v, answerScope, check)

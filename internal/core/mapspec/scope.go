@@ -27,6 +27,8 @@ const (
 type scope struct {
 	roots []string
 	env   func() (*cel.Env, error) // built on first use; immutable
+
+	absentIsNull bool // a field that an answer lacks reads as null
 }
 
 var rootTypes = map[string]*cel.Type{
@@ -38,15 +40,21 @@ var rootTypes = map[string]*cel.Type{
 
 // The places where expressions stand.
 var (
-	keyScope    = newScope("row", "vars", "index")                             // identity is decided before any cell
-	columnScope = newScope("row", "cells", "vars", "index")                    // value, when, with, otherwise, onError, output
-	stepScope   = newScope("row", "cells", "vars", "index", "result", "input") // result and accept of a call: its receipt keeps the result alone
-	inputScope  = newScope("input")                                            // a tool's path, query, headers and body
-	answerScope = newScope("status", "headers", "body", "input")               // a tool's missing, fail and result
+	keyScope     = newScope("row", "vars", "index")                             // identity is decided before any cell
+	columnScope  = newScope("row", "cells", "vars", "index")                    // value, when, with, otherwise, onError, output
+	stepScope    = newScope("row", "cells", "vars", "index", "result", "input") // result and accept of a call: its receipt keeps the result alone
+	inputScope   = newScope("input")                                            // a tool's path, query, headers and body
+	answerScope  = newScope("status", "headers", "body", "input")               // a tool's result
+	verdictScope = tolerantScope(answerScope)                                   // a tool's missing and fail
+	noScope      = newScope()                                                   // literals
 )
 
 func newScope(roots ...string) *scope {
 	return &scope{roots: roots, env: sync.OnceValues(func() (*cel.Env, error) { return newEnv(roots) })}
+}
+
+func tolerantScope(s *scope) *scope {
+	return &scope{roots: s.roots, env: s.env, absentIsNull: true}
 }
 
 func newEnv(roots []string) (*cel.Env, error) {

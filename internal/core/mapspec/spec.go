@@ -4,7 +4,9 @@
 package mapspec
 
 import (
+	"fmt"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -51,6 +53,34 @@ type Step struct {
 	With   *Template // evaluates to a map
 	Accept *Template // waterfall: nil accepts every result that is not missing
 	Result *Template // what to keep; nil keeps all of it
+}
+
+// Arguments computes the call's input and checks it against what the tool declares.
+func (s *Step) Arguments(env *Env) (map[string]any, error) {
+	v, err := s.With.Eval(env)
+	if err != nil {
+		return nil, err
+	}
+	with, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("`with` must be a map, not %s", typeName(v))
+	}
+	return s.Tool.CheckInput(with)
+}
+
+// Cells returns the names of the earlier columns that the column refers to; all means that it may read any of them.
+// Columns that do not refer to each other may be computed at once.
+func (c *Column) Cells() (names []string, all bool) {
+	templates := []*Template{c.When, c.Value, c.Otherwise, c.OnError}
+	for _, s := range c.Steps {
+		templates = append(templates, s.With, s.Accept, s.Result)
+	}
+	for _, t := range templates {
+		some, any := t.Cells()
+		names, all = append(names, some...), all || any
+	}
+	slices.Sort(names)
+	return slices.Compact(names), all
 }
 
 // OutputColumn is one column of the export.

@@ -57,6 +57,21 @@ func (t *Template) Constant() (any, bool) {
 	return c.value, ok
 }
 
+// field returns the part of a mapping's entry, or nil.
+func (t *Template) field(name string) part {
+	switch root := t.root.(type) {
+	case mapPart:
+		if i := slices.Index(root.names, name); i >= 0 {
+			return root.parts[i]
+		}
+	case constant:
+		if m, ok := root.value.(map[string]any); ok {
+			return constant{m[name]}
+		}
+	}
+	return nil
+}
+
 // Cells returns the names of the earlier columns that the template refers to; all means that it may read any of them.
 func (t *Template) Cells() (names []string, all bool) { return t.fields("cells") }
 
