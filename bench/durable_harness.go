@@ -15,11 +15,11 @@ import (
 // harness measures contenders in turns: one round runs each of them once, so that what the machine does meanwhile falls
 // on all of them alike.
 type harness struct {
-	dir     string        // where the databases go; must be a real disk
-	load    Load          // Rows is set per contender
-	rounds  int           // measured rounds
-	seconds time.Duration // about how long one contender runs per round
-	log     io.Writer     // progress, one line per run
+	dir    string        // where the databases go; must be a real disk
+	load   Load          // Rows is set per contender
+	rounds int           // measured rounds
+	box    time.Duration // about how long one contender runs per round
+	log    io.Writer     // progress, one line per run
 }
 
 // Score is what a contender did over all rounds.
@@ -66,8 +66,8 @@ func (h harness) calibrate(ctx context.Context, c Contender) (Load, error) {
 		if err != nil {
 			return load, err
 		}
-		if took >= h.seconds/4 {
-			batches := math.Round(float64(load.Rows) / float64(h.load.Parallel) * h.seconds.Seconds() / took.Seconds())
+		if took >= h.box/4 {
+			batches := math.Round(float64(load.Rows) / float64(h.load.Parallel) * h.box.Seconds() / took.Seconds())
 			load.Rows = h.load.Parallel * max(1, int(batches))
 			return load, nil
 		}
@@ -110,6 +110,18 @@ func syncTime(dir string) (time.Duration, error) {
 		times = append(times, float64(time.Since(start)))
 	}
 	return time.Duration(median(times)), nil
+}
+
+// otherLoad is the machine's load average over the last minute, where there is one to read: figures taken beside other
+// work are worth little.
+func otherLoad() (float64, bool) {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0, false
+	}
+	var load float64
+	_, err = fmt.Sscan(string(data), &load)
+	return load, err == nil
 }
 
 func median(values []float64) float64 {

@@ -103,7 +103,7 @@ func TestHarnessSizesAndAlternates(t *testing.T) {
 			return time.Duration(load.Rows) * perRow, nil
 		}}
 	}
-	h := harness{dir: dir, load: Load{Parallel: 64, Calls: 3, Bytes: 300}, rounds: 2, seconds: 2 * time.Second, log: io.Discard}
+	h := harness{dir: dir, load: Load{Parallel: 64, Calls: 3, Bytes: 300}, rounds: 2, box: 2 * time.Second, log: io.Discard}
 	scores, err := h.measure(t.Context(), []Contender{fake("fast", time.Millisecond), fake("slow", 100*time.Millisecond)})
 	if err != nil {
 		t.Fatal(err)
