@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"sluice/internal/core/call"
@@ -14,8 +13,8 @@ const maxRounds = 3
 
 // run takes permits for the group in blocks and dispatches its jobs. It returns after the last answer.
 func (e *Executor) run(ctx context.Context, g *group, deliver func(int, call.Answer)) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	workers := newWorkers()
+	defer workers.wait()
 	todo := append(g.retries, g.firsts...)
 	retries := len(g.retries)
 	for round := 1; len(todo) > 0; round++ {
@@ -27,7 +26,7 @@ func (e *Executor) run(ctx context.Context, g *group, deliver func(int, call.Ans
 		}
 		n := len(grant.Permits)
 		refuse(g.scope, todo[n:], grant, deliver) // at once, not when the others are done
-		b := &block{Executor: e, scope: g.scope, todo: todo[:n], permits: grant.Permits, wg: &wg, deliver: deliver}
+		b := &block{Executor: e, scope: g.scope, todo: todo[:n], permits: grant.Permits, workers: workers, deliver: deliver}
 		if err := b.spend(ctx); err != nil {
 			return err
 		}
@@ -54,7 +53,7 @@ type block struct {
 	scope   string
 	todo    []*job
 	permits []pacer.Permit
-	wg      *sync.WaitGroup
+	workers *workers
 	deliver func(int, call.Answer)
 }
 
@@ -77,7 +76,7 @@ func (b *block) spend(ctx context.Context) error {
 			b.dispatch(ctx, j)
 			return nil
 		}
-		b.wg.Go(func() { b.dispatch(ctx, j) })
+		b.workers.do(func() { b.dispatch(ctx, j) })
 	}
 	return nil
 }
