@@ -1,0 +1,88 @@
+// Package run is the engine: it plans a run, works its shards slice by slice, and finishes it. It owns the order in
+// which things happen: what is durable before what, which row goes next, when a slice waits and when it parks. It
+// refuses to know where it runs: no AWS, no files, no HTTP; everything outside comes in through Ports.
+//
+// A slice is worked by three parties. The pool (pool.go) decides which row goes next; rows (row.go, cell.go) compute
+// cells and make calls (caller.go), which queue per provider (lane.go) for the gateway; pages (pages.go) keep what
+// the rows have come to and make it durable.
+package run
+
+import (
+	"log/slog"
+	"time"
+
+	"sluice/internal/core/call"
+	"sluice/internal/core/hold"
+	"sluice/internal/core/store"
+)
+
+// Ports is what a run needs from outside.
+type Ports struct {
+	Store   *store.Store
+	Gateway call.Gateway
+	// Owner names this slice: unique for every invocation.
+	Owner string
+	// Alive tells whether the slice of that name may still be at work; nil where only its lease can tell.
+	Alive func(owner string) bool
+	Log   *slog.Logger
+}
+
+// Defaults of the settings of a slice.
+const (
+	AutoConcurrency = 64               // rows at work at once, where the map says `auto`
+	MaxWaiting      = 1000             // rows held or waiting for their turn (Q9)
+	Lease           = 60 * time.Second // how long a silent owner keeps a shard
+	CheckpointEvery = 10 * time.Second // at most this much is replayed after a crash; renews the lease (R11)
+	DrainMargin     = 5 * time.Second  // kept free before the deadline, besides the longest call
+)
+
+// Settings bound one slice. The zero value is usable.
+type Settings struct {
+	Concurrency int         // rows at work at once; 0: the map's, or AutoConcurrency
+	MaxWaiting  int         // 0: MaxWaiting
+	Budget      hold.Budget // resident waiting; zero: the default of 5 s
+	Linger      time.Duration
+	Lease       time.Duration
+	Deadline    time.Time       // of the invocation; zero: none
+	Stop        <-chan struct{} // closed: drain, save, return
+	Watch       *Watch          // progress, while the slice is at work
+}
+
+func (s Settings) withDefaults(job *Job) Settings {
+	if s.Concurrency <= 0 {
+		s.Concurrency = job.Run.Concurrency
+	}
+	if s.Concurrency <= 0 {
+		s.Concurrency = job.Map.Concurrency
+	}
+	if s.Concurrency <= 0 {
+		s.Concurrency = AutoConcurrency
+	}
+	if s.MaxWaiting <= 0 {
+		s.MaxWaiting = MaxWaiting
+	}
+	if s.Budget == (hold.Budget{}) {
+		s.Budget = hold.DefaultBudget()
+	}
+	if s.Lease <= 0 {
+		s.Lease = Lease
+	}
+	return s
+}
+
+// Outcome is how a slice ended.
+type Outcome string
+
+// The outcomes of a slice.
+const (
+	Done   Outcome = "done"   // every row of the shard has ended, and it is all saved
+	More   Outcome = "more"   // there is work to do now
+	Parked Outcome = "parked" // there is work to do at WakeAt
+	Busy   Outcome = "busy"   // another slice owns the shard; nothing was done
+)
+
+// Result is what a slice returns.
+type Result struct {
+	Outcome Outcome
+	WakeAt  time.Time // Parked, Busy: when to come again
+}

@@ -1,0 +1,148 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sluice/internal/core/intake"
+	"sluice/internal/core/mapspec"
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/store"
+)
+
+// Job is a run that is ready to be worked on: its record, and its map and tools compiled.
+type Job struct {
+	Run         *sheet.Run
+	Map         *mapspec.Map
+	Tools       *mapspec.Catalogue
+	manifest    []intake.PageRef
+	lastCall    int    // the last column that makes calls; -1 if none does
+	unread      []bool // columns whose cells no later column reads
+	longestCall time.Duration
+}
+
+// Load reads a run that has been started.
+func LoadJob(ctx context.Context, st *store.Store, id string) (*Job, error) {
+	r, err := sheet.Load(ctx, st, id)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := sheet.LoadDocuments(ctx, st, id)
+	if err != nil {
+		return nil, err
+	}
+	m, tools, err := compile(docs)
+	if err != nil {
+		return nil, err
+	}
+	j := newJob(r, m, tools)
+	if r.Status == sheet.Staging {
+		return j, nil
+	}
+	j.manifest, err = intake.Manifest(ctx, st, id, r.Sealed)
+	return j, err
+}
+
+// compile parses the two files; every mistake in either is reported.
+func compile(d sheet.Documents) (*mapspec.Map, *mapspec.Catalogue, error) {
+	var tools *mapspec.Catalogue
+	var toolsErr error
+	if d.Tools != nil {
+		tools, toolsErr = mapspec.ParseTools(d.ToolsFile, d.Tools)
+		if toolsErr != nil {
+			return nil, nil, toolsErr
+		}
+	}
+	m, err := mapspec.ParseMap(d.MapFile, d.Map, tools)
+	return m, tools, errors.Join(err)
+}
+
+func newJob(r *sheet.Run, m *mapspec.Map, tools *mapspec.Catalogue) *Job {
+	j := &Job{Run: r, Map: m, Tools: tools, lastCall: -1, unread: make([]bool, len(m.Columns))}
+	for c := range m.Columns {
+		j.unread[c] = !j.read(c)
+		for _, step := range m.Columns[c].Steps {
+			j.lastCall = c
+			j.longestCall = max(j.longestCall, step.Tool.Timeout)
+		}
+	}
+	return j
+}
+
+// read tells whether a later column reads the cell of column c.
+func (j *Job) read(c int) bool {
+	name := j.Map.Columns[c].Name
+	for later := c + 1; later < len(j.Map.Columns); later++ {
+		for _, t := range templatesOf(&j.Map.Columns[later]) {
+			names, all := t.Cells()
+			if all {
+				return true
+			}
+			for _, n := range names {
+				if n == name {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func templatesOf(col *mapspec.Column) []*mapspec.Template {
+	list := []*mapspec.Template{col.When, col.Value, col.Otherwise, col.OnError}
+	for i := range col.Steps {
+		list = append(list, col.Steps[i].With, col.Steps[i].Accept, col.Steps[i].Result)
+	}
+	return list
+}
+
+// usedProviders are the providers that the map's calls go to, by name.
+func (j *Job) usedProviders() map[string]*mapspec.Provider {
+	used := map[string]*mapspec.Provider{}
+	for c := range j.Map.Columns {
+		for _, step := range j.Map.Columns[c].Steps {
+			used[step.Tool.Provider.Name] = step.Tool.Provider
+		}
+	}
+	return used
+}
+
+// shardPages is the range of pages of a shard: the pages are dealt out evenly, in order.
+func (j *Job) shardPages(shard int) (first, end int) {
+	n := len(j.manifest)
+	return n * shard / j.Run.Shards, n * (shard + 1) / j.Run.Shards
+}
+
+func (j *Job) firstRow(page int) int64 {
+	if page >= len(j.manifest) {
+		return j.Run.Sealed.Rows
+	}
+	return j.manifest[page].First
+}
+
+func (j *Job) endRow(endPage int) int64 { return j.firstRow(endPage) }
+
+// ChangedError: the input of a held row is not what it was when the row was admitted.
+type ChangedError struct {
+	Page int
+	Row  int64 // 0-based
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("row %d (page %d): its input has changed since it was admitted; the run cannot go on", e.Row+1, e.Page)
+}
+
+// RowError is the failure of a row that ends the run (onRowError: fail).
+type RowError struct {
+	Index int64 // 0-based
+	Fault *sheet.Fault
+}
+
+func (e *RowError) Error() string { return fmt.Sprintf("row %d: %v", e.Index+1, e.Fault) }
+
+func isRowError(err error) bool {
+	var row *RowError
+	return errors.As(err, &row)
+}

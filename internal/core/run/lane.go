@@ -1,0 +1,263 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"sluice/internal/core/call"
+	"sluice/internal/core/mapspec"
+)
+
+// batchSize is how many calls travel to the gateway together.
+const batchSize = 64
+
+// lane is the queue of one provider: calls wait in it for their turn, first come first served, retries first (Q6).
+// Nothing is sent before the time that the gateway named. Waiting for one's turn is not a hold; it becomes one when
+// the head of the queue cannot be served within the resident budget (H17).
+type lane struct {
+	provider *mapspec.Provider
+	gateway  call.Gateway
+	pool     *pool
+	budget   time.Duration
+
+	mu        sync.Mutex
+	queue     []*turn
+	seq       int64
+	closed    time.Time // nothing is sent before
+	scope     string
+	reason    *call.Error
+	flushed   int       // turns turned into holds since the lane closed
+	flushedAt time.Time // the closing that they were counted for
+	ended     bool
+	draining  bool
+	kick      chan struct{}
+	stopped   chan struct{}
+	sent      sync.WaitGroup
+}
+
+// turn is a call that waits for its turn.
+type turn struct {
+	attempt call.Attempt
+	seq     int64
+	paused  bool // its row has given its place up
+	answer  chan reply
+}
+
+type reply struct {
+	call.Answer
+	err error
+}
+
+func newLane(p *mapspec.Provider, gw call.Gateway, pl *pool, budget time.Duration) *lane {
+	l := &lane{provider: p, gateway: gw, pool: pl, budget: budget, kick: make(chan struct{}, 1), stopped: make(chan struct{})}
+	return l
+}
+
+// do queues the attempt and returns its answer. It never waits longer than the head of the queue can be served
+// within the resident budget; past that it returns a hold.
+func (l *lane) do(ctx context.Context, a call.Attempt) (call.Answer, error) {
+	t := &turn{attempt: a, answer: make(chan reply, 1)}
+	l.mu.Lock()
+	t.seq = l.seq
+	l.seq++
+	t.paused = len(l.queue) > 0 && l.queue[0].paused || l.closed.After(time.Now())
+	l.insert(t)
+	l.mu.Unlock()
+	if t.paused {
+		l.pool.pause()
+	}
+	l.wake()
+	select {
+	case r := <-t.answer:
+		return r.Answer, r.err
+	case <-ctx.Done():
+		return call.Answer{}, context.Cause(ctx)
+	}
+}
+
+// insert keeps the queue in the order of turns, under the lock.
+func (l *lane) insert(t *turn) {
+	i, _ := slices.BinarySearchFunc(l.queue, t, func(a, b *turn) int {
+		if a.attempt.Retry != b.attempt.Retry {
+			if a.attempt.Retry {
+				return -1
+			}
+			return 1
+		}
+		return int(a.seq - b.seq)
+	})
+	l.queue = slices.Insert(l.queue, i, t)
+}
+
+func (l *lane) wake() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// pump sends what may be sent, until ctx ends.
+func (l *lane) pump(ctx context.Context) {
+	defer close(l.stopped)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		batch, wait := l.next(time.Now())
+		if len(batch) > 0 {
+			l.sent.Add(1)
+			go l.send(ctx, batch)
+			continue
+		}
+		if wait <= 0 {
+			wait = time.Hour
+		}
+		timer.Reset(wait)
+		select {
+		case <-l.kick:
+		case <-timer.C:
+		case <-ctx.Done():
+			l.sent.Wait()
+			return
+		}
+	}
+}
+
+// next takes the calls that may be sent now, or says how long to wait (0: until something changes). Where the head
+// of the queue would wait past the budget, or the slice drains, the queue is turned into holds.
+func (l *lane) next(now time.Time) ([]*turn, time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		return nil, 0
+	}
+	wait := l.closed.Sub(now)
+	if wait > l.budget || l.draining {
+		l.flush(now)
+		return nil, 0
+	}
+	if wait > 0 {
+		return nil, wait
+	}
+	n := 0
+	for n < len(l.queue) && n < batchSize {
+		t := l.queue[n]
+		if t.paused && !l.pool.unpause(false) {
+			break
+		}
+		t.paused = false
+		n++
+	}
+	batch := slices.Clone(l.queue[:n])
+	l.queue = slices.Delete(l.queue, 0, n)
+	return batch, 0
+}
+
+// flush answers every waiting call with a hold, under the lock.
+func (l *lane) flush(now time.Time) {
+	for _, t := range l.queue {
+		if t.paused {
+			l.pool.unpause(true)
+			t.paused = false
+		}
+		until := now
+		if !l.draining {
+			until = l.turnAt()
+		}
+		t.answer <- reply{Answer: call.Answer{Outcome: call.Held, Until: until, Scope: l.scope, Error: l.reason}}
+	}
+	clear(l.queue)
+	l.queue = l.queue[:0]
+}
+
+// turnAt is when the next call that is turned away can expect its turn: the closing time, and for those who find
+// more before them than a window takes, as many windows later. Rows that come back too early would only be turned
+// away again.
+func (l *lane) turnAt() time.Time {
+	if !l.flushedAt.Equal(l.closed) {
+		l.flushed, l.flushedAt = 0, l.closed
+	}
+	at := l.closed
+	for _, limit := range l.provider.Limits {
+		if limit.Per <= l.budget {
+			continue
+		}
+		if later := l.closed.Add(time.Duration(l.flushed/limit.Rate) * limit.Per); later.After(at) {
+			at = later
+		}
+	}
+	l.flushed++
+	return at
+}
+
+// send executes a batch and hands the answers out. Calls that the gateway refused without dispatching go back to
+// their place in the queue.
+func (l *lane) send(ctx context.Context, batch []*turn) {
+	defer l.sent.Done()
+	attempts := make([]call.Attempt, len(batch))
+	for i, t := range batch {
+		attempts[i] = t.attempt
+	}
+	answered := make([]bool, len(batch))
+	err := l.gateway.Execute(ctx, attempts, func(i int, a call.Answer) {
+		answered[i] = true
+		l.learn(a)
+		if a.Outcome == call.Refused {
+			l.again(batch[i])
+			return
+		}
+		batch[i].answer <- reply{Answer: a}
+	})
+	if err == nil {
+		return
+	}
+	for i, t := range batch {
+		if !answered[i] {
+			t.answer <- reply{err: err}
+		}
+	}
+}
+
+// learn takes from an answer when the scope is free next.
+func (l *lane) learn(a call.Answer) {
+	until := a.NextFree
+	if a.Outcome == call.Held || a.Outcome == call.Refused {
+		until = later(until, a.Until)
+	}
+	if until.IsZero() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if until.After(l.closed) {
+		l.closed = until
+		l.scope, l.reason = a.Scope, a.Error
+	}
+	l.wake()
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// again puts a refused call back into the queue; its row gives its place up.
+func (l *lane) again(t *turn) {
+	t.paused = true
+	l.pool.pause()
+	l.mu.Lock()
+	l.insert(t)
+	l.mu.Unlock()
+	l.wake()
+}
+
+// drain turns everything that waits into holds that end at once: the rows stay pending.
+func (l *lane) drain() {
+	l.mu.Lock()
+	l.draining = true
+	l.mu.Unlock()
+	l.wake()
+}

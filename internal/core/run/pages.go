@@ -1,0 +1,320 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"sync"
+
+	"sluice/internal/core/intake"
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/store"
+	"sluice/internal/core/table"
+)
+
+// Bounds of what is kept in memory and in the journal.
+const (
+	saving     = 4       // pages being written at once; more would only hold memory
+	keptPages  = 24      // pages kept in memory while only held rows are open on them
+	journalCut = 4 << 20 // bytes of journal after which open pages are saved, so that it can be cut
+)
+
+// pages keeps the pages that are being worked on: their input, and what their rows have come to. A page whose rows
+// have all ended is saved as a result page and dropped.
+type pages struct {
+	job      *Job
+	st       *store.Store
+	epoch    int64
+	journal  *sheet.Journal
+	manifest []intake.PageRef
+
+	mu      sync.Mutex
+	open    map[int]*openPage
+	touched map[int]bool // pages that may have been saved by an earlier slice
+	slots   chan struct{}
+	writes  sync.WaitGroup
+	failed  error
+	onFail  func(error)
+}
+
+// openPage is a page at work. Its mutex guards state; the input is read-only.
+type openPage struct {
+	number int
+	ready  chan struct{} // closed when loaded, or failed with err
+	err    error
+	input  intake.Page
+
+	writing sync.Mutex // one write at a time, so that an older state never replaces a newer one
+
+	mu     sync.Mutex
+	state  *sheet.Page
+	open   int             // rows that have not ended
+	dirty  *sheet.Position // the first journal group that the saved page does not hold
+	last   sheet.Ticket    // of the last entry
+	inWork int             // rows at work on it, guarded by pages.mu
+}
+
+func newPages(job *Job, st *store.Store, epoch int64, j *sheet.Journal, onFail func(error)) *pages {
+	return &pages{
+		job: job, st: st, epoch: epoch, journal: j, manifest: job.manifest, open: map[int]*openPage{}, touched: map[int]bool{},
+		slots: make(chan struct{}, saving), onFail: onFail,
+	}
+}
+
+// pageOf is the number of the page that holds a row.
+func pageOf(manifest []intake.PageRef, row int64) int {
+	return sort.Search(len(manifest), func(i int) bool { return manifest[i].First > row }) - 1
+}
+
+// enter returns the loaded page of a row, and keeps it loaded until leave.
+func (p *pages) enter(ctx context.Context, row int64) (*openPage, error) {
+	n := pageOf(p.manifest, row)
+	p.mu.Lock()
+	page := p.loading(ctx, n)
+	page.inWork++
+	if first := row == p.manifest[n].First; first && n+1 < len(p.manifest) {
+		p.loading(ctx, n+1) // read ahead
+	}
+	p.mu.Unlock()
+	select {
+	case <-page.ready:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	return page, page.err
+}
+
+func (p *pages) leave(page *openPage) {
+	p.mu.Lock()
+	page.inWork--
+	p.mu.Unlock()
+}
+
+// loading returns the page, and starts to load it if it is not there, under the lock.
+func (p *pages) loading(ctx context.Context, n int) *openPage {
+	if page, ok := p.open[n]; ok {
+		return page
+	}
+	page := &openPage{number: n, ready: make(chan struct{})}
+	p.open[n] = page
+	saved := p.touched[n]
+	p.evict()
+	p.writes.Add(1)
+	go func() {
+		defer p.writes.Done()
+		defer close(page.ready)
+		page.err = p.load(ctx, page, saved)
+	}()
+	return page
+}
+
+func (p *pages) load(ctx context.Context, page *openPage, saved bool) error {
+	ref := p.manifest[page.number]
+	input, err := intake.ReadPage(ctx, p.st, p.job.Run.ID, ref, page.number)
+	if err != nil {
+		return err
+	}
+	page.input = input
+	if page.state == nil {
+		page.state = sheet.NewPage(page.number, ref.First, ref.Rows)
+		if saved {
+			state, err := sheet.LoadPage(ctx, p.st, p.job.Run.ID, page.number)
+			if err != nil && !errors.Is(err, table.ErrNotFound) {
+				return err
+			}
+			if err == nil {
+				page.state = state
+			}
+		}
+	}
+	if len(page.state.Rows) != ref.Rows {
+		return fmt.Errorf("result page %d holds %d rows, the sealed input page has %d", page.number, len(page.state.Rows), ref.Rows)
+	}
+	page.open = page.state.Open()
+	return nil
+}
+
+// replayed puts in a page whose state was rebuilt from the journal.
+func (p *pages) replayed(state *sheet.Page, dirty *sheet.Position) {
+	page := &openPage{number: state.Number, ready: make(chan struct{}), state: state, open: state.Open(), dirty: dirty}
+	p.mu.Lock()
+	p.open[state.Number] = page
+	p.touched[state.Number] = true
+	p.mu.Unlock()
+	if page.open == 0 {
+		close(page.ready)
+		p.save(page, true)
+		return
+	}
+	p.writes.Add(1)
+	go func() {
+		defer p.writes.Done()
+		defer close(page.ready)
+		page.err = p.load(context.Background(), page, false)
+	}()
+}
+
+// append writes an entry to the journal and applies it to the page. A page that has come to its end is saved.
+func (p *pages) append(page *openPage, e *sheet.Entry) (sheet.Ticket, error) {
+	page.mu.Lock()
+	t, err := p.journal.Append(e)
+	if err == nil {
+		err = page.state.Apply(e, len(p.job.Map.Columns))
+	}
+	if err != nil {
+		page.mu.Unlock()
+		return t, err
+	}
+	if page.dirty == nil {
+		at := t.At()
+		page.dirty = &at
+	}
+	page.last = t
+	ended := false
+	if e.Kind == sheet.RowEnded {
+		page.open--
+		ended = page.open == 0
+	}
+	page.mu.Unlock()
+	if ended {
+		p.save(page, true)
+	}
+	return t, nil
+}
+
+// save writes the page's state in the background. Its last entry is durable before the page is, so that the counts,
+// which come from the journal, never miss a row that a page holds.
+func (p *pages) save(page *openPage, drop bool) {
+	p.slots <- struct{}{}
+	p.writes.Add(1)
+	go func() {
+		defer p.writes.Done()
+		defer func() { <-p.slots }()
+		if err := p.write(page, drop); err != nil {
+			p.fail(fmt.Errorf("%w: %w", sheet.ErrJournal, err))
+		}
+	}()
+}
+
+func (p *pages) write(page *openPage, drop bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), durableWrite)
+	defer cancel()
+	page.writing.Lock()
+	defer page.writing.Unlock()
+	page.mu.Lock()
+	last, dirty := page.last, page.dirty
+	framed, err := page.state.Encode()
+	page.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := last.Wait(ctx); err != nil {
+		return err
+	}
+	if err := sheet.SavePage(ctx, p.st, p.job.Run.ID, p.epoch, page.number, framed); err != nil {
+		return err
+	}
+	page.mu.Lock()
+	if page.last == last && page.dirty == dirty {
+		page.dirty = nil
+	}
+	page.mu.Unlock()
+	p.mu.Lock()
+	p.touched[page.number] = true
+	if drop {
+		delete(p.open, page.number)
+	}
+	p.mu.Unlock()
+	return nil
+}
+
+func (p *pages) fail(err error) {
+	p.mu.Lock()
+	if p.failed == nil {
+		p.failed = err
+	}
+	p.mu.Unlock()
+	p.onFail(err)
+}
+
+// evict drops pages on which nothing is at work and whose state is saved, when many are kept, under the lock.
+func (p *pages) evict() {
+	if len(p.open) <= keptPages {
+		return
+	}
+	for n, page := range p.open {
+		if page.inWork > 0 || !page.loaded() {
+			continue
+		}
+		page.mu.Lock()
+		clean, ended := page.dirty == nil, page.open == 0
+		page.mu.Unlock()
+		if clean && !ended {
+			delete(p.open, n)
+		}
+	}
+}
+
+func (page *openPage) loaded() bool {
+	select {
+	case <-page.ready:
+		return page.err == nil
+	default:
+		return false
+	}
+}
+
+// from is the position from which the journal is needed.
+func (p *pages) from() sheet.Position {
+	from := p.journal.Next()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, page := range p.open {
+		page.mu.Lock()
+		if page.dirty != nil && page.dirty.Before(from) {
+			from = *page.dirty
+		}
+		page.mu.Unlock()
+	}
+	return from
+}
+
+// spill saves the open pages that the journal is still needed for, oldest first, so that it can be cut.
+func (p *pages) spill(keep int) error {
+	for _, page := range p.oldest(keep) {
+		if err := p.write(page, false); err != nil {
+			return fmt.Errorf("%w: %w", sheet.ErrJournal, err)
+		}
+	}
+	return nil
+}
+
+// oldest lists the loaded open pages with unsaved entries, but for the `keep` newest.
+func (p *pages) oldest(keep int) []*openPage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []*openPage
+	for _, page := range p.open {
+		if page.loaded() && page.unsaved() {
+			list = append(list, page)
+		}
+	}
+	slices.SortFunc(list, func(a, b *openPage) int { return a.number - b.number })
+	return list[:max(len(list)-keep, 0)]
+}
+
+func (page *openPage) unsaved() bool {
+	page.mu.Lock()
+	defer page.mu.Unlock()
+	return page.dirty != nil && page.open > 0
+}
+
+// settle waits for the pages that are being saved.
+func (p *pages) settle() error {
+	p.writes.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}

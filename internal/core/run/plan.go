@@ -1,0 +1,244 @@
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"sluice/internal/core/intake"
+	"sluice/internal/core/mapspec"
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/store"
+	"sluice/internal/core/table"
+	"sluice/internal/core/value"
+)
+
+// Request asks for a run to be started, or, where its id is taken by the same run, to be continued.
+type Request struct {
+	ID          string // empty: a new one
+	Documents   sheet.Documents
+	Set         map[string]string // variables
+	InputName   string
+	Input       func() (io.ReadCloser, error)
+	Format      intake.Options
+	Seal        intake.SealOptions
+	Concurrency int
+	Force       bool
+	Out         string
+	Statuses    bool // status columns in the export even when no row failed
+}
+
+// ErrOtherRun: the id is taken by a run of another map or input.
+var ErrOtherRun = errors.New("is another run")
+
+// maxID keeps ids fit for file names and table keys.
+const maxID = 100
+
+// Start plans a run: the files are compiled and checked against each other, then the input is sealed. Nothing is
+// called before all of that is well. Starting again under the same id gives the same run (X1).
+func Start(ctx context.Context, st *store.Store, req Request) (*Job, error) {
+	m, tools, err := compile(req.Documents)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.SetVars(req.Set); err != nil {
+		return nil, err
+	}
+	if err := checkID(req.ID); err != nil {
+		return nil, err
+	}
+	src, err := openSource(req)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	if !src.Typed() { // its columns are known from the header
+		if err := checkColumns(m, req.Documents.MapFile, src.Columns()); err != nil {
+			return nil, err
+		}
+	}
+	rec, err := reserve(ctx, st, req, m, tools)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Status != sheet.Staging {
+		return continued(ctx, st, rec, src)
+	}
+	return seal(ctx, st, req, m, tools, rec, src)
+}
+
+func checkID(id string) error {
+	if len(id) > maxID {
+		return fmt.Errorf("run id %q: at most %d characters", id, maxID)
+	}
+	for _, c := range id {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", c) {
+			return fmt.Errorf("run id %q: use letters, digits, `-`, `_` and `.`", id)
+		}
+	}
+	return nil
+}
+
+// openedSource is a source together with the file under it.
+type openedSource struct {
+	intake.Source
+	io.Closer
+}
+
+func (s openedSource) digest() string {
+	if d, ok := s.Source.(intake.Digester); ok {
+		return d.SourceDigest()
+	}
+	return ""
+}
+
+func openSource(req Request) (openedSource, error) {
+	file, err := req.Input()
+	if err != nil {
+		return openedSource{}, err
+	}
+	src, err := intake.Open(req.InputName, file, req.Format)
+	if err != nil {
+		file.Close()
+		return openedSource{}, err
+	}
+	return openedSource{src, file}, nil
+}
+
+// checkColumns holds the map against the input's columns.
+func checkColumns(m *mapspec.Map, file string, columns []string) error {
+	if err := m.CheckInput(file, columns); err != nil {
+		return err
+	}
+	if m.Output != nil {
+		return nil
+	}
+	for _, c := range m.Columns {
+		for _, name := range columns {
+			if c.Name == name {
+				return fmt.Errorf("%s: column %q has the name of an input column: rename it, or list the columns of the export under `output`", file, name)
+			}
+		}
+	}
+	return nil
+}
+
+// meaning is the digest of what the run does: map, tools and variables.
+func meaning(m *mapspec.Map, tools *mapspec.Catalogue) (string, error) {
+	vars, err := value.Encode(m.Vars)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	h.Write([]byte(m.Digest + "\n"))
+	if tools != nil {
+		h.Write([]byte(tools.Digest + "\n"))
+	}
+	h.Write(vars)
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// reserve writes the run's record, or finds the one that has the id.
+func reserve(ctx context.Context, st *store.Store, req Request, m *mapspec.Map, tools *mapspec.Catalogue) (*sheet.Run, error) {
+	digest, err := meaning(m, tools)
+	if err != nil {
+		return nil, err
+	}
+	if req.ID != "" {
+		rec, err := sheet.Load(ctx, st, req.ID)
+		if err == nil {
+			return rec, sameRun(rec, digest, req)
+		}
+		if !errors.Is(err, sheet.ErrNoRun) {
+			return nil, err
+		}
+	}
+	now := time.Now()
+	rec := &sheet.Run{
+		ID: req.ID, Name: m.Name, Status: sheet.Staging, MapFile: req.Documents.MapFile, MapDigest: digest, Vars: m.Vars,
+		Input: req.InputName, Fingerprint: req.Seal.Fingerprint, Limit: req.Format.Limit, Shards: 1,
+		Concurrency: req.Concurrency, Force: req.Force, Out: req.Out, Statuses: req.Statuses, CreatedAt: now.UTC(),
+	}
+	if rec.ID == "" {
+		rec.ID = strings.ToLower(ulid.Make().String())
+	}
+	if err := sheet.SaveDocuments(ctx, st, rec.ID, req.Documents); err != nil {
+		return nil, err
+	}
+	err = sheet.Create(ctx, st, rec)
+	if errors.Is(err, table.ErrConflict) { // started twice at the same moment
+		return reserve(ctx, st, req, m, tools)
+	}
+	return rec, err
+}
+
+// sameRun refuses to continue a run under another map.
+func sameRun(rec *sheet.Run, digest string, req Request) error {
+	if rec.MapDigest != digest {
+		return fmt.Errorf("run %q %w: it was started with another map, tools or variables; choose another --run", rec.ID, ErrOtherRun)
+	}
+	if rec.Limit != req.Format.Limit {
+		return fmt.Errorf("run %q %w: it was started with --limit %d; choose another --run", rec.ID, ErrOtherRun, rec.Limit)
+	}
+	return nil
+}
+
+// continued returns the run that exists, after a look at the source: it must be the one that was sealed.
+func continued(ctx context.Context, st *store.Store, rec *sheet.Run, src openedSource) (*Job, error) {
+	for {
+		if _, err := src.Next(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if src.digest() != rec.Sealed.SourceDigest {
+		return nil, fmt.Errorf("run %q %w: it was started with another input; choose another --run, or `sluice resume %s` to go on with the sealed input",
+			rec.ID, ErrOtherRun, rec.ID)
+	}
+	return LoadJob(ctx, st, rec.ID)
+}
+
+// seal makes the source the run's input and opens the run. A source that is refused leaves no run behind.
+func seal(ctx context.Context, st *store.Store, req Request, m *mapspec.Map, tools *mapspec.Catalogue, rec *sheet.Run, src openedSource) (*Job, error) {
+	sealed, err := intake.Seal(ctx, st, rec.ID, src, identity(m), req.Seal)
+	if errors.Is(err, intake.ErrSealed) {
+		err = nil // sealed by an earlier start that did not get to write the record
+	}
+	if err == nil {
+		err = checkColumns(m, req.Documents.MapFile, sealed.Columns)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			err = errors.Join(err, sheet.Remove(context.WithoutCancel(ctx), st, rec))
+		}
+		return nil, err
+	}
+	rec.Sealed, rec.Status, rec.StartedAt = sealed, sheet.Running, time.Now().UTC()
+	if err := sheet.Save(ctx, st, rec); err != nil {
+		return nil, err
+	}
+	j := newJob(rec, m, tools)
+	j.manifest, err = intake.Manifest(ctx, st, rec.ID, sealed)
+	return j, err
+}
+
+// identity is the map's key in the terms of intake.
+func identity(m *mapspec.Map) intake.Identity {
+	switch {
+	case m.Key.Position():
+		return intake.Position()
+	case m.Key.Expr == nil:
+		return intake.ByColumns(m.Key.Columns...)
+	}
+	return intake.ByKey(func(row map[string]any, index int64) (any, error) {
+		return m.Key.Expr.Eval(&mapspec.Env{Row: row, Vars: m.Vars, Index: index})
+	})
+}

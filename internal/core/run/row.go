@@ -1,0 +1,153 @@
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"sluice/internal/core/call"
+	"sluice/internal/core/mapspec"
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/value"
+)
+
+// row is one pass over a row's cells, from the first to the end of the row or to a hold. What earlier passes have
+// recorded is taken, not computed or called again.
+type row struct {
+	s     *slice
+	task  *task
+	page  *openPage
+	state *sheet.Row
+	env   mapspec.Env
+	cells []json.RawMessage // of this pass; nil: carried by a receipt, or not computed yet
+	tail  *sheet.Receipt    // the last call's result, which is saved together with the row's end
+}
+
+// runRow works on a row until it ends or waits.
+func (s *slice) runRow(t *task) verdict {
+	page, err := s.pages.enter(s.ctx, t.Row)
+	if err != nil {
+		return verdict{err: err}
+	}
+	defer s.pages.leave(page)
+	r, err := s.newRow(t, page)
+	if err != nil || r.state.Status != sheet.RowOpen {
+		return verdict{err: err} // ended before a crash: nothing is left to do
+	}
+	if !t.heldAt.IsZero() {
+		s.tally.heldMs.Add(time.Since(t.heldAt).Milliseconds())
+	}
+	return r.run(s.ctx)
+}
+
+func (s *slice) newRow(t *task, page *openPage) (*row, error) {
+	i := int(t.Row - page.input.First)
+	t.Index = page.input.Index[i]
+	if t.Input != "" && t.Input != inputDigest(page.input.Values[i]) {
+		return nil, &ChangedError{Page: page.number, Row: t.Index}
+	}
+	return &row{
+		s: s, task: t, page: page, state: &page.state.Rows[i],
+		env: mapspec.Env{
+			Row: page.input.Row(i, s.job.Run.Sealed.Columns), Cells: make(map[string]any, len(s.job.Map.Columns)),
+			Vars: s.job.Run.Vars, Index: t.Index,
+		},
+		cells: make([]json.RawMessage, len(s.job.Map.Columns)),
+	}, nil
+}
+
+// inputDigest is what a held row remembers of the input that it was admitted with (H5).
+func inputDigest(values []any) string {
+	b, err := value.Encode(values)
+	if err != nil {
+		b = []byte(err.Error())
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
+}
+
+func (r *row) run(ctx context.Context) verdict {
+	for c := range r.s.job.Map.Columns {
+		column := &r.s.job.Map.Columns[c]
+		res := r.cell(ctx, c, column)
+		switch {
+		case res.err != nil:
+			return verdict{err: res.err}
+		case res.hold != nil:
+			return r.wait(ctx, res)
+		case res.fail != nil:
+			return r.end(&sheet.Fault{Column: column.Name, Code: res.fail.Code, Message: res.fail.Message})
+		}
+		r.env.Cells[column.Name] = res.value
+	}
+	return r.end(nil)
+}
+
+// wait puts the row on hold. The number of its call's next attempt is durable before that attempt can be made (R6).
+func (r *row) wait(ctx context.Context, res result) verdict {
+	t := r.task
+	if res.tried != nil {
+		ticket, err := r.s.pages.append(r.page, res.tried)
+		if err == nil {
+			err = ticket.Wait(ctx)
+		}
+		if err != nil {
+			return verdict{err: err}
+		}
+	}
+	t.Until, t.Scope = res.hold.until, res.hold.scope
+	if t.Input == "" {
+		t.Input = inputDigest(r.page.input.Values[t.Row-r.page.input.First])
+	}
+	if !r.s.stopping() {
+		t.residency.Wait(time.Now(), t.Until, r.s.set.Budget)
+	}
+	t.Spent = t.residency.Spent
+	return verdict{held: true}
+}
+
+// end records the row's end. Nothing depends on it before its page is saved, so nobody waits for it here.
+func (r *row) end(fault *sheet.Fault) verdict {
+	e := &sheet.Entry{Kind: sheet.RowEnded, Row: r.task.Row, Fault: fault}
+	if r.tail != nil {
+		e.Column, e.Step, e.Shared = r.tail.Column, r.tail.Step, r.tail.Shared
+	}
+	for c, cell := range r.cells {
+		if cell == nil {
+			continue
+		}
+		if e.Cells == nil {
+			e.Cells = make(map[string]json.RawMessage, len(r.cells))
+		}
+		e.Cells[strconv.Itoa(c)] = cell
+	}
+	if _, err := r.s.pages.append(r.page, e); err != nil {
+		return verdict{err: err}
+	}
+	if fault != nil && r.s.job.Map.FailFast {
+		return verdict{ended: true, err: &RowError{Index: r.task.Index, Fault: fault}}
+	}
+	return verdict{ended: true}
+}
+
+// receive makes a call's receipt durable. The receipt of the row's last call travels with the row's end instead:
+// nothing of this row depends on it before.
+func (r *row) receive(ctx context.Context, rec sheet.Receipt, last bool) error {
+	r.s.tally.logical.Add(1)
+	r.task.residency, r.task.unsentAt, r.task.Spent = noResidency, time.Time{}, false
+	if last {
+		r.tail = &rec
+		return nil
+	}
+	ticket, err := r.s.pages.append(r.page, &sheet.Entry{Kind: sheet.Received, Row: r.task.Row, Receipt: rec})
+	if err != nil {
+		return err
+	}
+	return ticket.Wait(ctx)
+}
+
+// exprError is the failure of one of the column's own expressions.
+func exprError(err error) *call.Error { return &call.Error{Code: "EXPRESSION", Message: err.Error()} }

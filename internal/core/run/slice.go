@@ -1,0 +1,364 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"sluice/internal/core/call"
+	"sluice/internal/core/hold"
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/table"
+)
+
+// ErrLost: another slice has taken the shard over. What this one has saved stands.
+var ErrLost = errors.New("the shard is owned by another slice")
+
+// slice is what one invocation does for a shard.
+type slice struct {
+	job     *Job
+	ports   Ports
+	shard   int
+	set     Settings
+	ctx     context.Context
+	stop    context.CancelCauseFunc
+	journal *sheet.Journal
+	pages   *pages
+	pool    *pool
+	caller  *caller
+	tally   *tally
+	pumps   sync.WaitGroup
+	quit    chan struct{} // closed when draining begins
+	quitOne sync.Once
+
+	cpMu sync.Mutex
+	cp   *sheet.Checkpoint
+}
+
+// Slice works on a shard until it is done, until it has to wait longer than it may, or until the deadline nears.
+// When it returns, everything that it reports is durable. A shard that another slice is working on is left alone.
+func (j *Job) Slice(ctx context.Context, ports Ports, shard int, set Settings) (Result, error) {
+	s := &slice{job: j, ports: ports, shard: shard, set: set.withDefaults(j), quit: make(chan struct{})}
+	cp, busy, err := s.acquire(ctx)
+	if err != nil || cp == nil {
+		return busy, err
+	}
+	if cp.Status == sheet.ShardDone {
+		return Result{Outcome: Done}, nil
+	}
+	s.cp = cp
+	s.ctx, s.stop = context.WithCancelCause(ctx)
+	defer s.stop(nil)
+	if err := s.prepare(); err != nil {
+		return Result{}, s.abandon(err)
+	}
+	s.set.Watch.attach(s)
+	loopErr := s.loop()
+	res, err := s.close(loopErr)
+	s.set.Watch.detach(s)
+	return res, err
+}
+
+// acquire makes this slice the shard's owner, by compare-and-swap (X2). It returns no checkpoint if the shard is
+// owned by a slice that may be alive.
+func (s *slice) acquire(ctx context.Context) (*sheet.Checkpoint, Result, error) {
+	cp, err := sheet.LoadCheckpoint(ctx, s.ports.Store, s.job.Run.ID, s.shard)
+	if errors.Is(err, table.ErrNotFound) {
+		first, end := s.job.shardPages(s.shard)
+		cp, err = &sheet.Checkpoint{Status: sheet.ShardRunning, FirstPage: first, EndPage: end, Cursor: s.job.firstRow(first)}, nil
+	}
+	if err != nil {
+		return nil, Result{}, err
+	}
+	now := time.Now()
+	if cp.Status == sheet.ShardDone {
+		return cp, Result{}, nil
+	}
+	if cp.Owner != "" && now.Before(cp.LeaseUntil) && (s.ports.Alive == nil || s.ports.Alive(cp.Owner)) {
+		return nil, Result{Outcome: Busy, WakeAt: cp.LeaseUntil}, nil
+	}
+	if cp.Epoch == 0 {
+		cp.From, cp.Counted = sheet.Position{Epoch: 1}, sheet.Position{Epoch: 1}
+	}
+	cp.Epoch++
+	cp.Stats.Slices++
+	cp.Owner, cp.LeaseUntil, cp.Status, cp.WakeAt = s.ports.Owner, now.Add(s.set.Lease).UTC(), sheet.ShardRunning, time.Time{}
+	err = cp.Save(ctx, s.ports.Store, s.job.Run.ID, s.shard)
+	if errors.Is(err, table.ErrConflict) {
+		return nil, Result{Outcome: Busy, WakeAt: now.Add(time.Second)}, nil
+	}
+	return cp, Result{}, err
+}
+
+// prepare rebuilds what earlier slices have left, and wires the parts of this one.
+func (s *slice) prepare() error {
+	run, st := s.job.Run.ID, s.ports.Store
+	past, err := s.replay()
+	if err != nil {
+		return err
+	}
+	s.tally = &tally{base: past.stats}
+	s.journal = sheet.OpenJournal(st, run, s.shard, s.cp.Epoch, past.counts, s.set.Linger, s.tally.stats)
+	s.pages = newPages(s.job, st, s.cp.Epoch, s.journal, func(err error) { s.drain(err) })
+	s.pool = newPool(s.runRow, s.set, s.cp.Cursor, s.job.endRow(s.cp.EndPage))
+	s.caller = s.newCaller()
+	s.pool.freed = s.caller.wakeLanes
+	past.remember(s.caller.memo)
+	past.hand(s.pages)
+	for _, p := range s.cp.Pending {
+		if !past.ended(p.Row) {
+			s.pool.held.resume(&task{Pending: p, residency: hold.Residency{Spent: p.Spent}, heldAt: heldSince(p)})
+		}
+	}
+	for _, l := range s.caller.lanes {
+		s.pumps.Add(1)
+		go func() { defer s.pumps.Done(); l.pump(s.ctx) }()
+	}
+	// The first checkpoint closes the journals of earlier slices: what a dead one may still write is not read again.
+	return s.checkpoint(s.ctx, sheet.ShardRunning, time.Time{})
+}
+
+// heldSince marks a row that was held when its slice ended; its retries go ahead of first attempts.
+func heldSince(p sheet.Pending) time.Time {
+	if p.Until.IsZero() {
+		return time.Time{}
+	}
+	return time.Now()
+}
+
+func (s *slice) newCaller() *caller {
+	run := s.job.Run
+	c := &caller{
+		run: run.ID, force: run.Force, budget: s.set.Budget, memo: call.NewMemo(memoBudget), pool: s.pool, stats: s.tally,
+		lanes: map[string]*lane{},
+		receipts: &call.Receipts{Store: s.ports.Store, Owner: call.Claimant{
+			Shard: fmt.Sprintf("%s/%d", run.ID, s.shard), Epoch: s.cp.Epoch}},
+	}
+	for name, p := range s.job.usedProviders() {
+		c.lanes[name] = newLane(p, s.ports.Gateway, s.pool, s.set.Budget.Limit)
+	}
+	return c
+}
+
+func (c *caller) wakeLanes() {
+	for _, l := range c.lanes {
+		l.wake()
+	}
+}
+
+// loop runs the pool until nothing is at work and nothing may be waited for.
+func (s *slice) loop() error {
+	tick := time.NewTicker(CheckpointEvery)
+	defer tick.Stop()
+	ticks := sync.WaitGroup{}
+	ticks.Add(1)
+	ended := make(chan struct{})
+	go func() { defer ticks.Done(); s.keep(tick.C, ended) }()
+	defer ticks.Wait()
+	defer close(ended)
+
+	admit, cancel := s.admission()
+	defer cancel()
+	for {
+		step := s.pool.next()
+		if step.over {
+			return nil
+		}
+		before, idle := time.Now(), s.pool.idle()
+		s.pool.wait(step, admit, s.set.Stop, s.ctx.Done())
+		if idle {
+			s.tally.residentMs.Add(time.Since(before).Milliseconds())
+		}
+		switch {
+		case s.ctx.Err() != nil:
+			s.drain(context.Cause(s.ctx))
+		case closed(s.set.Stop), s.past(s.admitUntil()):
+			s.drain(nil)
+		}
+	}
+}
+
+// admission is a timer for the moment at which the slice stops admitting rows.
+func (s *slice) admission() (<-chan time.Time, func()) {
+	if s.set.Deadline.IsZero() {
+		return nil, func() {}
+	}
+	t := time.NewTimer(max(time.Until(s.admitUntil()), 0))
+	return t.C, func() { t.Stop() }
+}
+
+// admitUntil leaves time before the deadline for the calls in flight and for saving.
+func (s *slice) admitUntil() time.Time {
+	if s.set.Deadline.IsZero() {
+		return time.Time{}
+	}
+	return s.set.Deadline.Add(-DrainMargin - s.job.longestCall)
+}
+
+func (s *slice) past(t time.Time) bool { return !t.IsZero() && !time.Now().Before(t) }
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *slice) stopping() bool { return closed(s.quit) }
+
+// drain ends the admission of rows. With an error nothing more is dispatched either: a call whose result cannot be
+// saved is not paid for (T5).
+func (s *slice) drain(err error) {
+	s.quitOne.Do(func() { close(s.quit) })
+	s.pool.drain(err)
+	for _, l := range s.caller.lanes {
+		l.drain()
+	}
+}
+
+// keep writes a checkpoint now and then: it renews the lease, bounds what a crash repeats, and cuts the journal.
+func (s *slice) keep(tick <-chan time.Time, ended <-chan struct{}) {
+	for {
+		select {
+		case <-tick:
+		case <-ended:
+			return
+		}
+		if err := s.checkpoint(s.ctx, sheet.ShardRunning, time.Time{}); err != nil {
+			s.drain(err)
+			s.stop(err) // what this slice does is worth nothing any more
+			return
+		}
+	}
+}
+
+// checkpoint saves where the shard stands. Only what the journal and the pages already hold is ever claimed.
+func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt time.Time) error {
+	s.cpMu.Lock()
+	defer s.cpMu.Unlock()
+	if err := s.trim(status); err != nil {
+		return err
+	}
+	cp := s.cp
+	cp.From = s.pages.from()
+	cp.Pending, cp.Cursor = s.pool.pending()
+	cp.Counts, cp.Counted = s.journal.Counted()
+	if cp.Counted.Before(cp.From) {
+		cp.From = cp.Counted
+	}
+	cp.Stats = s.tally.stats()
+	cp.Status, cp.WakeAt = status, wakeAt.UTC()
+	cp.LeaseUntil = time.Now().Add(s.set.Lease).UTC()
+	if status != sheet.ShardRunning {
+		cp.Owner, cp.LeaseUntil = "", time.Time{}
+	}
+	durable, cancel := context.WithTimeout(context.WithoutCancel(ctx), durableWrite)
+	defer cancel()
+	err := cp.Save(durable, s.ports.Store, s.job.Run.ID, s.shard)
+	if errors.Is(err, table.ErrConflict) {
+		return ErrLost
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return sheet.Cut(durable, s.ports.Store, s.job.Run.ID, s.shard, cp.From)
+}
+
+// trim saves open pages when the journal has become long, so that the checkpoint can leave it behind.
+func (s *slice) trim(status sheet.ShardStatus) error {
+	s.pages.mu.Lock()
+	many := len(s.pages.open) > keptPages
+	s.pages.mu.Unlock()
+	if !many && s.journal.Since(s.cp.From) < journalCut {
+		return nil
+	}
+	keep := 2
+	if status != sheet.ShardRunning {
+		keep = 0
+	}
+	return s.pages.spill(keep)
+}
+
+// close drains, saves, and tells how the slice ended (H3: the barrier comes before the park).
+func (s *slice) close(loopErr error) (Result, error) {
+	s.drain(loopErr)
+	s.pool.wg.Wait()
+	s.pool.mu.Lock()
+	err := s.pool.failed
+	s.pool.mu.Unlock()
+	s.stop(errStopped)
+	s.pumps.Wait()
+	if settled := s.pages.settle(); err == nil {
+		err = settled
+	}
+	if flushed := s.journal.Flush(context.Background()); err == nil {
+		err = flushed
+	}
+	s.journal.Close()
+	if err != nil && !isRowError(err) {
+		return Result{}, s.abandon(err)
+	}
+	res, status := s.verdict()
+	if saved := s.checkpoint(context.Background(), status, res.WakeAt); saved != nil {
+		return Result{}, saved
+	}
+	s.log(res)
+	return res, err
+}
+
+// verdict says how the shard stands after everything is saved.
+func (s *slice) verdict() (Result, sheet.ShardStatus) {
+	pending, cursor := s.pool.pending()
+	fresh := cursor < s.pool.end
+	if len(pending) == 0 && !fresh {
+		return Result{Outcome: Done}, sheet.ShardDone
+	}
+	now := time.Now()
+	at, waiting := s.pool.earliest()
+	full := len(pending) >= s.set.MaxWaiting
+	if !waiting || fresh && !full || at.Before(now) {
+		return Result{Outcome: More}, sheet.ShardRunning
+	}
+	s.tally.base.Parks++
+	return Result{Outcome: Parked, WakeAt: hold.WakeAt(now, at)}, sheet.ShardParked
+}
+
+// abandon gives the shard up after a failure. Where it stands is what the last checkpoint and the journal say; only
+// the lease is given back, if that is still possible, so that the next slice need not wait for it.
+func (s *slice) abandon(err error) error {
+	s.stop(err)
+	if s.journal != nil && errors.Is(err, ErrLost) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), durableWrite)
+	defer cancel()
+	cp, loadErr := sheet.LoadCheckpoint(ctx, s.ports.Store, s.job.Run.ID, s.shard)
+	if loadErr != nil || cp.Owner != s.ports.Owner || cp.Epoch != s.cp.Epoch {
+		return err
+	}
+	cp.Owner, cp.LeaseUntil = "", time.Time{}
+	if saveErr := cp.Save(ctx, s.ports.Store, s.job.Run.ID, s.shard); saveErr != nil {
+		s.ports.logger().Warn("lease not given back", slog.String("run", s.job.Run.ID), slog.Any("error", saveErr))
+	}
+	return err
+}
+
+func (s *slice) log(res Result) {
+	counts, _ := s.journal.Counted()
+	s.ports.logger().Info("slice",
+		slog.String("run", s.job.Run.ID), slog.Int("shard", s.shard), slog.Int64("epoch", s.cp.Epoch),
+		slog.String("outcome", string(res.Outcome)), slog.Time("wakeAt", res.WakeAt),
+		slog.Int64("completed", counts.Completed), slog.Int64("failed", counts.Failed), slog.Int("pending", len(s.cp.Pending)))
+}
+
+func (p Ports) logger() *slog.Logger {
+	if p.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return p.Log
+}

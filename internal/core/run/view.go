@@ -1,0 +1,214 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"sluice/internal/core/intake"
+	"sluice/internal/core/mapspec"
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/table"
+	"sluice/internal/core/value"
+)
+
+// RowView is a row as a person looks at it.
+type RowView struct {
+	Row    int64          `json:"row"` // 1-based, in the source
+	Status string         `json:"status"`
+	Input  map[string]any `json:"input"`
+	Cells  map[string]any `json:"cells,omitempty"`
+	Error  *sheet.Fault   `json:"error,omitempty"`
+	Held   *sheet.Pending `json:"held,omitempty"`
+	values []any          // input, aligned with the sealed columns
+	state  *sheet.Row
+}
+
+// The statuses of a row.
+const (
+	StatusCompleted = "completed"
+	StatusFailed    = "failed"
+	StatusHeld      = "held"
+	StatusPending   = "pending"
+)
+
+// Rows yields the rows in input order, as far as they have come: from the pages, and for a run that is at work from
+// the journal. It only reads, so that it can look at a run that another process is working on.
+func (j *Job) Rows(ctx context.Context, p Ports) iter.Seq2[*RowView, error] {
+	return func(yield func(*RowView, error) bool) {
+		live, held, err := j.live(ctx, p)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for n, ref := range j.manifest {
+			if !j.pageRows(ctx, p, n, ref, live, held, yield) {
+				return
+			}
+		}
+	}
+}
+
+// live reads what the journals of the shards say beyond the pages.
+func (j *Job) live(ctx context.Context, p Ports) (map[int]*pastPage, map[int64]*sheet.Pending, error) {
+	pages, held := map[int]*pastPage{}, map[int64]*sheet.Pending{}
+	for shard := range j.Run.Shards {
+		cp, err := sheet.LoadCheckpoint(ctx, p.Store, j.Run.ID, shard)
+		if errors.Is(err, table.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		x, err := j.replay(ctx, cp, shard, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		for n, page := range x.pages {
+			pages[n] = page
+		}
+		for i := range cp.Pending {
+			held[cp.Pending[i].Row] = &cp.Pending[i]
+		}
+	}
+	return pages, held, nil
+}
+
+func (j *Job) pageRows(ctx context.Context, p Ports, n int, ref intake.PageRef, live map[int]*pastPage, held map[int64]*sheet.Pending,
+	yield func(*RowView, error) bool) bool {
+	input, err := intake.ReadPage(ctx, p.Store, j.Run.ID, ref, n)
+	if err != nil {
+		yield(nil, err)
+		return false
+	}
+	var state *sheet.Page
+	if page := live[n]; page != nil {
+		state = page.state
+	} else if state, err = sheet.LoadPage(ctx, p.Store, j.Run.ID, n); errors.Is(err, table.ErrNotFound) {
+		state = sheet.NewPage(n, ref.First, ref.Rows)
+	} else if err != nil {
+		yield(nil, err)
+		return false
+	}
+	if len(state.Rows) != ref.Rows || len(input.Values) != ref.Rows {
+		yield(nil, &intake.PageError{Page: n, Reason: "its result page is of another size"})
+		return false
+	}
+	for i := range state.Rows {
+		view, err := j.view(&input, state, i, held)
+		if !yield(view, err) || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (j *Job) view(input *intake.Page, state *sheet.Page, i int, held map[int64]*sheet.Pending) (*RowView, error) {
+	row := &state.Rows[i]
+	v := &RowView{
+		Row: input.Index[i] + 1, Input: input.Row(i, j.Run.Sealed.Columns), Error: row.Fault, values: input.Values[i], state: row,
+	}
+	switch row.Status {
+	case sheet.RowCompleted:
+		v.Status = StatusCompleted
+	case sheet.RowFailed:
+		v.Status = StatusFailed
+	default:
+		v.Status = StatusPending
+		if h := held[state.First+int64(i)]; h != nil && !h.Until.IsZero() {
+			v.Status, v.Held = StatusHeld, h
+		}
+	}
+	v.Cells = map[string]any{}
+	for c, raw := range j.cellsOf(row) {
+		if raw == nil {
+			continue
+		}
+		cell, err := value.Decode(raw)
+		if err != nil {
+			return nil, err
+		}
+		v.Cells[j.Map.Columns[c].Name] = cell
+	}
+	return v, nil
+}
+
+// cellsOf are the cells known so far: those of the row's end, or of the receipts of a row that is open.
+func (j *Job) cellsOf(row *sheet.Row) []json.RawMessage {
+	if row.Status != sheet.RowOpen {
+		return row.Cells
+	}
+	cells := make([]json.RawMessage, len(j.Map.Columns))
+	for _, rec := range row.Receipts {
+		if rec.Error == nil && !rec.Rejected && rec.Column < len(cells) {
+			cells[rec.Column] = rec.Value
+		}
+	}
+	return cells
+}
+
+// OutputColumns are the columns of the export, without the status columns.
+func (j *Job) OutputColumns() []string {
+	var names []string
+	if j.Map.Output != nil {
+		for _, o := range j.Map.Output {
+			names = append(names, o.Name)
+		}
+		return names
+	}
+	names = append(names, j.Run.Sealed.Columns...)
+	for _, c := range j.Map.Columns {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Output is the row's record in the export. A failed row keeps its input columns; its cells are null, so that half a
+// row never looks like a result.
+func (j *Job) Output(v *RowView) ([]any, error) {
+	failed := v.Status != StatusCompleted
+	if j.Map.Output == nil {
+		return j.plainOutput(v, failed), nil
+	}
+	env := mapspec.Env{Row: v.Input, Cells: v.Cells, Vars: j.Run.Vars, Index: v.Row - 1}
+	rec := make([]any, len(j.Map.Output))
+	for i, o := range j.Map.Output {
+		if names, all := o.Value.Cells(); failed && (all || len(names) > 0) {
+			continue
+		}
+		cell, err := o.Value.Eval(&env)
+		if err != nil {
+			return nil, &OutputError{Row: v.Row, Column: o.Name, Err: err}
+		}
+		rec[i] = cell
+	}
+	return rec, nil
+}
+
+func (j *Job) plainOutput(v *RowView, failed bool) []any {
+	inputs := len(j.Run.Sealed.Columns)
+	rec := make([]any, inputs+len(j.Map.Columns))
+	copy(rec, v.values)
+	if failed {
+		return rec
+	}
+	for c := range j.Map.Columns {
+		rec[inputs+c] = v.Cells[j.Map.Columns[c].Name]
+	}
+	return rec
+}
+
+// OutputError is a failure of an `output` expression.
+type OutputError struct {
+	Row    int64 // 1-based
+	Column string
+	Err    error
+}
+
+func (e *OutputError) Error() string {
+	return "output column " + e.Column + ", row " + itoa(e.Row) + ": " + e.Err.Error()
+}
+
+// Unwrap returns the expression's error.
+func (e *OutputError) Unwrap() error { return e.Err }

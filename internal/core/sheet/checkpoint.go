@@ -1,0 +1,100 @@
+package sheet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"sluice/internal/core/frame"
+	"sluice/internal/core/store"
+	"sluice/internal/core/table"
+)
+
+// Position is a place in a shard's journal: group Seq of the slice with this Epoch.
+type Position struct {
+	Epoch int64 `json:"e"`
+	Seq   int64 `json:"s"`
+}
+
+// Before orders positions.
+func (p Position) Before(q Position) bool {
+	return p.Epoch < q.Epoch || p.Epoch == q.Epoch && p.Seq < q.Seq
+}
+
+// ShardStatus is where a shard stands.
+type ShardStatus string
+
+// The statuses of a shard.
+const (
+	ShardRunning ShardStatus = "running"
+	ShardParked  ShardStatus = "parked"
+	ShardDone    ShardStatus = "done"
+)
+
+// Checkpoint is a shard's one small item: who owns it, and all that a fresh process needs to go on, together with
+// the journal from From on and the pages. Its size does not depend on the number of rows of the run.
+type Checkpoint struct {
+	V          int         `json:"v"`
+	Status     ShardStatus `json:"status"`
+	Epoch      int64       `json:"epoch"` // counts the slices that have owned the shard
+	Owner      string      `json:"owner,omitempty"`
+	LeaseUntil time.Time   `json:"leaseUntil,omitzero"`
+	FirstPage  int         `json:"firstPage"`
+	EndPage    int         `json:"endPage"` // exclusive
+	Cursor     int64       `json:"cursor"`  // first row that was never admitted
+	Pending    []Pending   `json:"pending,omitempty"`
+	From       Position    `json:"from"`    // replay the journal from here
+	Counted    Position    `json:"counted"` // Counts and Stats speak of all groups before this
+	Counts     Counts      `json:"counts"`
+	Stats      Stats       `json:"stats"`
+	WakeAt     time.Time   `json:"wakeAt,omitzero"`
+
+	version int64
+}
+
+// Pending is a row that was admitted and has not ended. Its cells so far are in its page and the journal.
+type Pending struct {
+	Row   int64     `json:"r"`           // ordinal
+	Index int64     `json:"i"`           // position in the source
+	Input string    `json:"d"`           // digest of the input it was admitted with
+	Until time.Time `json:"u,omitzero"`  // held until; zero: at work when this was written
+	Scope string    `json:"s,omitempty"` // whose hold it is
+	Spent bool      `json:"x,omitempty"` // its call has used up its resident waits
+}
+
+// LoadCheckpoint reads a shard's checkpoint; table.ErrNotFound if the shard has none.
+func LoadCheckpoint(ctx context.Context, st *store.Store, id string, shard int) (*Checkpoint, error) {
+	b, version, err := st.Load(ctx, checkpointKey(id, shard))
+	if err != nil {
+		return nil, err
+	}
+	if b, err = frame.Open(b); err != nil {
+		return nil, fmt.Errorf("checkpoint of shard %d: %w", shard, err)
+	}
+	cp := &Checkpoint{version: version}
+	if err := json.Unmarshal(b, cp); err != nil {
+		return nil, fmt.Errorf("checkpoint of shard %d: %w", shard, err)
+	}
+	return cp, nil
+}
+
+// Save writes the checkpoint if nobody else has since it was loaded (version zero: if there is none). On
+// table.ErrConflict the shard is another's. After any other error it is unknown what is stored: the caller must
+// load again before it believes anything.
+func (cp *Checkpoint) Save(ctx context.Context, st *store.Store, id string, shard int) error {
+	cp.V = 1
+	b, err := json.Marshal(cp)
+	if err != nil {
+		return err
+	}
+	cond := table.VersionIs(cp.version)
+	if cp.version == 0 {
+		cond = table.Absent()
+	}
+	if err := st.Save(ctx, checkpointKey(id, shard), cp.version+1, frame.Seal(b), cond); err != nil {
+		return err
+	}
+	cp.version++
+	return nil
+}

@@ -1,0 +1,285 @@
+package sheet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"sluice/internal/core/frame"
+	"sluice/internal/core/store"
+	"sluice/internal/core/table"
+)
+
+// Group sizes: a group is committed when it has groupBytes, or at once if nothing is being committed; when more
+// than backlogBytes wait, Append makes its caller wait, so that calls cannot run ahead of what is saved.
+const (
+	groupBytes   = 64 << 10
+	backlogBytes = 512 << 10
+)
+
+// ErrJournal marks a failed write of results. It ends the slice: no call may be dispatched whose result could not
+// be saved (T5).
+var ErrJournal = errors.New("results could not be saved")
+
+// Journal is a shard's log during one slice. What is appended while a group is being committed forms the next
+// group. Safe for concurrent use; it is closed with Close.
+type Journal struct {
+	st     *store.Store
+	run    string
+	shard  int
+	linger time.Duration
+	stats  func() Stats
+
+	mu      sync.Mutex
+	room    *sync.Cond
+	open    *group
+	backlog int
+	next    Position
+	total   int64    // bytes committed
+	marks   []mark   // where the groups begin, for Since
+	counts  Counts   // rows ended, as far as committed
+	counted Position // counts speak of all groups before this
+	failed  error
+	wake    chan struct{}
+	stop    chan struct{}
+	stopped chan struct{}
+}
+
+// group is what is committed together.
+type group struct {
+	at   Position
+	buf  []byte
+	ends Counts        // rows that end in this group
+	done chan struct{} // closed when the group is durable or has failed
+	err  error
+}
+
+// Ticket stands for an appended entry: Wait returns when it is durable.
+type Ticket struct{ g *group }
+
+// At is the position of the entry's group.
+func (t Ticket) At() Position { return t.g.at }
+
+// Wait returns nil once the entry is durable. An error is ErrJournal, or that of ctx.
+func (t Ticket) Wait(ctx context.Context) error {
+	if t.g == nil {
+		return nil
+	}
+	select {
+	case <-t.g.done:
+		return t.g.err
+	default:
+	}
+	select {
+	case <-t.g.done:
+		return t.g.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// OpenJournal starts the journal of the slice with this epoch. Linger is how long a group waits for company: zero
+// where a commit costs only its own time, some milliseconds where every item written is billed. Stats is asked for
+// the figures that are stored with each group.
+func OpenJournal(st *store.Store, run string, shard int, epoch int64, counts Counts, linger time.Duration, stats func() Stats) *Journal {
+	j := &Journal{
+		st: st, run: run, shard: shard, linger: linger, stats: stats, counts: counts,
+		counted: Position{Epoch: epoch}, next: Position{Epoch: epoch}, wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	j.room = sync.NewCond(&j.mu)
+	j.open = j.newGroup()
+	go j.commitAll()
+	return j
+}
+
+func (j *Journal) newGroup() *group {
+	g := &group{at: j.next, done: make(chan struct{})}
+	j.next.Seq++
+	return g
+}
+
+// Append adds entries, all to the same group. It waits while too much is waiting to be saved.
+func (j *Journal) Append(entries ...*Entry) (Ticket, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for j.backlog > backlogBytes && j.failed == nil {
+		j.room.Wait()
+	}
+	if j.failed != nil {
+		return Ticket{}, j.failed
+	}
+	g := j.open
+	before := len(g.buf)
+	for _, e := range entries {
+		if len(g.buf) > 0 {
+			g.buf = append(g.buf, ',')
+		}
+		g.buf = appendEntry(g.buf, e)
+		g.ends = g.ends.Plus(e.ends())
+	}
+	j.backlog += len(g.buf) - before
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+	return Ticket{g}, nil
+}
+
+// Next is the position that the next entry may get: everything appended so far lies before it or in its group.
+func (j *Journal) Next() Position {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.open.at
+}
+
+// Counted returns the rows whose end is durable, and the position up to which that speaks.
+func (j *Journal) Counted() (Counts, Position) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.counts, j.counted
+}
+
+// mark says how many bytes had been committed before a group.
+type mark struct {
+	at    Position
+	total int64
+}
+
+// Since is how many bytes of this slice's journal lie at or after a position.
+func (j *Journal) Since(p Position) int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for len(j.marks) > 0 && j.marks[0].at.Before(p) {
+		j.marks = j.marks[1:]
+	}
+	if len(j.marks) == 0 {
+		return 0
+	}
+	return j.total - j.marks[0].total
+}
+
+// Err is the failure that closed the journal, if any.
+func (j *Journal) Err() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.failed
+}
+
+// Flush returns when everything appended before it is durable: groups are committed in order, so the end of an
+// empty entry in the open group is the end of all before it.
+func (j *Journal) Flush(ctx context.Context) error {
+	t, err := j.Append()
+	if err != nil {
+		return err
+	}
+	return t.Wait(ctx)
+}
+
+// Close commits what is open and ends the journal.
+func (j *Journal) Close() {
+	close(j.stop)
+	<-j.stopped
+}
+
+func (j *Journal) commitAll() {
+	defer close(j.stopped)
+	for {
+		select {
+		case <-j.wake:
+		case <-j.stop:
+			j.commit(j.take())
+			return
+		}
+		j.lingerForCompany()
+		j.commit(j.take())
+	}
+}
+
+func (j *Journal) lingerForCompany() {
+	if j.linger <= 0 {
+		return
+	}
+	timer := time.NewTimer(j.linger)
+	defer timer.Stop()
+	for {
+		j.mu.Lock()
+		full := len(j.open.buf) >= groupBytes
+		j.mu.Unlock()
+		if full {
+			return
+		}
+		select {
+		case <-timer.C:
+			return
+		case <-j.wake:
+		case <-j.stop:
+			return
+		}
+	}
+}
+
+func (j *Journal) take() *group {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	g := j.open
+	j.open = j.newGroup()
+	return g
+}
+
+// commit makes a group durable, or closes the journal with the reason why it is not.
+func (j *Journal) commit(g *group) {
+	err := j.Err()
+	if err == nil && len(g.buf) > 0 {
+		err = j.put(g)
+	}
+	j.mu.Lock()
+	j.backlog -= len(g.buf)
+	if len(g.buf) > 0 {
+		j.marks = append(j.marks, mark{g.at, j.total})
+		j.total += int64(len(g.buf))
+	}
+	if err != nil && j.failed == nil {
+		j.failed = err
+	}
+	if j.failed == nil {
+		j.counts, j.counted = j.counts.Plus(g.ends), Position{Epoch: g.at.Epoch, Seq: g.at.Seq + 1}
+	}
+	j.room.Broadcast()
+	j.mu.Unlock()
+	g.err, g.buf = err, nil
+	close(g.done)
+}
+
+// retryPuts is how often a failed write of a group is repeated. The write is idempotent: key and bytes are fixed.
+var retryPuts = []time.Duration{50 * time.Millisecond, 250 * time.Millisecond}
+
+// saveTimeout bounds one durable write. It does not depend on the caller's context: what was paid for is saved
+// also when the run is being cancelled.
+const saveTimeout = 20 * time.Second
+
+func (j *Journal) put(g *group) error {
+	stats, err := json.Marshal(j.stats())
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrJournal, err)
+	}
+	plain := make([]byte, 0, len(g.buf)+len(stats)+32)
+	plain = append(append(append(plain, `{"v":1,"s":`...), stats...), `,"r":[`...)
+	plain = append(append(plain, g.buf...), `]}`...)
+	key := table.Key{Part: shardPart(j.run, j.shard), Sort: journalSort(g.at)}
+	framed := frame.SealFast(plain)
+	for try := 0; ; try++ {
+		ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
+		err = j.st.Save(ctx, key, 1, framed, table.Always())
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if try == len(retryPuts) || errors.Is(err, table.ErrTooLarge) {
+			return fmt.Errorf("%w: %w", ErrJournal, err)
+		}
+		time.Sleep(retryPuts[try])
+	}
+}

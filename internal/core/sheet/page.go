@@ -1,0 +1,279 @@
+package sheet
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"sluice/internal/core/frame"
+)
+
+// RowStatus is where a row stands.
+type RowStatus uint8
+
+// The statuses of a row.
+const (
+	RowOpen RowStatus = iota // not admitted, at work, or held
+	RowCompleted
+	RowFailed
+)
+
+// Row is a row's durable state: its cells, and while it is open the receipts and retry cursors of its calls.
+type Row struct {
+	Status   RowStatus
+	Cells    []json.RawMessage // of a row that has ended, one per column of the map
+	Fault    *Fault
+	Receipts []Receipt // while open; afterwards only those that others may share, without their values
+	Cursors  []Cursor  // while open
+}
+
+// Cursor is where the retries of an open call stand.
+type Cursor struct {
+	Column   int    `json:"c"`
+	Step     int    `json:"p,omitempty"`
+	Next     int    `json:"n"`
+	Request  string `json:"q,omitempty"`
+	Intended bool   `json:"i,omitempty"` // dispatched, perhaps; must not be dispatched again
+}
+
+// Receipt finds the receipt of a call.
+func (r *Row) Receipt(column, step int) *Receipt {
+	for i := range r.Receipts {
+		if r.Receipts[i].Column == column && r.Receipts[i].Step == step {
+			return &r.Receipts[i]
+		}
+	}
+	return nil
+}
+
+// Cursor finds the retry cursor of a call; nil if it has none.
+func (r *Row) Cursor(column, step int) *Cursor {
+	for i := range r.Cursors {
+		if r.Cursors[i].Column == column && r.Cursors[i].Step == step {
+			return &r.Cursors[i]
+		}
+	}
+	return nil
+}
+
+// apply brings the row to what the entry says. Applying an entry twice changes nothing.
+func (r *Row) apply(e *Entry, columns int) error {
+	if r.Status != RowOpen {
+		return nil
+	}
+	switch e.Kind {
+	case Received:
+		r.dropCursor(e.Column, e.Step)
+		if r.Receipt(e.Column, e.Step) == nil {
+			r.Receipts = append(r.Receipts, e.Receipt)
+		}
+	case Tried, Intended:
+		r.dropCursor(e.Column, e.Step)
+		r.Cursors = append(r.Cursors, Cursor{Column: e.Column, Step: e.Step, Next: e.Next, Request: e.Request, Intended: e.Kind == Intended})
+	case RowEnded:
+		return r.end(e, columns)
+	}
+	return nil
+}
+
+func (r *Row) dropCursor(column, step int) {
+	for i := range r.Cursors {
+		if r.Cursors[i].Column == column && r.Cursors[i].Step == step {
+			r.Cursors = append(r.Cursors[:i], r.Cursors[i+1:]...)
+			return
+		}
+	}
+}
+
+// end gathers the row's cells from its receipts and from the entry.
+func (r *Row) end(e *Entry, columns int) error {
+	r.Cells = make([]json.RawMessage, columns)
+	shared := r.Receipts[:0]
+	for _, receipt := range r.Receipts {
+		if receipt.Column >= columns {
+			return fmt.Errorf("row %d: a receipt of column %d, the map has %d", e.Row, receipt.Column, columns)
+		}
+		if receipt.Error == nil && !receipt.Rejected {
+			r.Cells[receipt.Column] = receipt.Value
+		}
+		if receipt.Shared != "" {
+			receipt.Value = nil
+			shared = append(shared, receipt)
+		}
+	}
+	for key, cell := range e.Cells {
+		column, err := strconv.Atoi(key)
+		if err != nil || column < 0 || column >= columns {
+			return fmt.Errorf("row %d: a cell of column %q, the map has %d", e.Row, key, columns)
+		}
+		r.Cells[column] = cell
+	}
+	if e.Shared != "" {
+		shared = append(shared, Receipt{Column: e.Column, Step: e.Step, Shared: e.Shared})
+	}
+	r.Receipts, r.Cursors, r.Fault = shared, nil, e.Fault
+	r.Status = RowCompleted
+	if e.Fault != nil {
+		r.Status = RowFailed
+	}
+	return nil
+}
+
+// Page is the state of a page of rows: what becomes its result page.
+type Page struct {
+	Number int
+	First  int64 // ordinal of the first row
+	Rows   []Row
+}
+
+// NewPage is a page on which nothing has happened yet.
+func NewPage(number int, first int64, rows int) *Page {
+	return &Page{Number: number, First: first, Rows: make([]Row, rows)}
+}
+
+// Row returns the state of the row with this ordinal, nil if it is of another page.
+func (p *Page) Row(ordinal int64) *Row {
+	if ordinal < p.First || ordinal >= p.First+int64(len(p.Rows)) {
+		return nil
+	}
+	return &p.Rows[ordinal-p.First]
+}
+
+// Apply brings the page to what the entry says; columns is the number of columns of the map.
+func (p *Page) Apply(e *Entry, columns int) error {
+	row := p.Row(e.Row)
+	if row == nil {
+		return fmt.Errorf("page %d: an entry of row %d, which it does not hold", p.Number, e.Row)
+	}
+	return row.apply(e, columns)
+}
+
+// Open counts the rows that have not ended.
+func (p *Page) Open() int {
+	n := 0
+	for i := range p.Rows {
+		if p.Rows[i].Status == RowOpen {
+			n++
+		}
+	}
+	return n
+}
+
+// Counts counts the rows that have ended.
+func (p *Page) Counts() Counts {
+	var c Counts
+	for i := range p.Rows {
+		switch p.Rows[i].Status {
+		case RowCompleted:
+			c.Completed++
+		case RowFailed:
+			c.Failed++
+		}
+	}
+	return c
+}
+
+// pageForm is a page as stored. Rows hold the cells of rows that have ended, null for the others.
+type pageForm struct {
+	V      int                    `json:"v"`
+	Page   int                    `json:"page"`
+	First  int64                  `json:"first"`
+	Rows   []([]json.RawMessage)  `json:"rows"`
+	Faults map[string]*Fault      `json:"faults,omitempty"`
+	Open   map[string]openForm    `json:"open,omitempty"`
+	Shared map[string]sharedForms `json:"shared,omitempty"`
+}
+
+type openForm struct {
+	Receipts []Receipt `json:"receipts,omitempty"`
+	Cursors  []Cursor  `json:"cursors,omitempty"`
+}
+
+type sharedForms []Receipt
+
+// Encode returns the page's stored form.
+func (p *Page) Encode() ([]byte, error) {
+	b := make([]byte, 0, 256+64*len(p.Rows))
+	b = fmt.Appendf(b, `{"v":1,"page":%d,"first":%d,"rows":[`, p.Number, p.First)
+	rest := pageForm{Faults: map[string]*Fault{}, Open: map[string]openForm{}, Shared: map[string]sharedForms{}}
+	for i := range p.Rows {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		row := &p.Rows[i]
+		b = appendCellList(b, row)
+		rest.gather(strconv.Itoa(i), row)
+	}
+	b = append(b, ']')
+	for _, part := range []struct {
+		name  string
+		empty bool
+		v     any
+	}{{"faults", len(rest.Faults) == 0, rest.Faults}, {"open", len(rest.Open) == 0, rest.Open}, {"shared", len(rest.Shared) == 0, rest.Shared}} {
+		if part.empty {
+			continue
+		}
+		enc, err := json.Marshal(part.v)
+		if err != nil {
+			return nil, fmt.Errorf("page %d: %w", p.Number, err)
+		}
+		b = fmt.Appendf(b, `,%q:%s`, part.name, enc)
+	}
+	return frame.Seal(append(b, '}')), nil
+}
+
+func (f *pageForm) gather(key string, row *Row) {
+	switch {
+	case row.Status == RowOpen && len(row.Receipts)+len(row.Cursors) > 0:
+		f.Open[key] = openForm{row.Receipts, row.Cursors}
+	case row.Status != RowOpen && len(row.Receipts) > 0:
+		f.Shared[key] = row.Receipts
+	}
+	if row.Fault != nil {
+		f.Faults[key] = row.Fault
+	}
+}
+
+func appendCellList(b []byte, row *Row) []byte {
+	if row.Status == RowOpen {
+		return append(b, "null"...)
+	}
+	b = append(b, '[')
+	for c, cell := range row.Cells {
+		if c > 0 {
+			b = append(b, ',')
+		}
+		if cell == nil {
+			cell = json.RawMessage("null")
+		}
+		b = append(b, cell...)
+	}
+	return append(b, ']')
+}
+
+// DecodePage reads a stored page.
+func DecodePage(framed []byte) (*Page, error) {
+	b, err := frame.Open(framed)
+	if err != nil {
+		return nil, err
+	}
+	var f pageForm
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, fmt.Errorf("result page: %w", err)
+	}
+	p := NewPage(f.Page, f.First, len(f.Rows))
+	for i := range f.Rows {
+		key, row := strconv.Itoa(i), &p.Rows[i]
+		if f.Rows[i] == nil {
+			open := f.Open[key]
+			row.Receipts, row.Cursors = open.Receipts, open.Cursors
+			continue
+		}
+		row.Cells, row.Fault, row.Receipts = f.Rows[i], f.Faults[key], f.Shared[key]
+		row.Status = RowCompleted
+		if row.Fault != nil {
+			row.Status = RowFailed
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,207 @@
+// Package sheet owns the durable state of a run: its record, the checkpoint and journal of each shard, and the
+// result pages. It refuses to decide anything: what is written, and when, is the engine's business (package run).
+package sheet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"sluice/internal/core/intake"
+	"sluice/internal/core/store"
+	"sluice/internal/core/table"
+	"sluice/internal/core/value"
+)
+
+// Status is where a run stands.
+type Status string
+
+// The statuses of a run. Completed means that every row has ended, failed rows included; Failed means that the run
+// as a whole could not be brought to an end.
+const (
+	Staging   Status = "staging"
+	Running   Status = "running"
+	Parked    Status = "parked"
+	Completed Status = "completed"
+	Failed    Status = "failed"
+)
+
+// Ended reports whether nothing more will happen by itself.
+func (s Status) Ended() bool { return s == Completed || s == Failed }
+
+// Run is a run's record: what it is, and the last that is known of it. While a shard is at work the live counts
+// are in its checkpoint; Load merges them.
+type Run struct {
+	V           int           `json:"v"`
+	ID          string        `json:"id"`
+	Name        string        `json:"name"` // of the map
+	Status      Status        `json:"status"`
+	MapFile     string        `json:"mapFile"`
+	MapDigest   string        `json:"mapDigest"` // of map, tools and vars together
+	Vars        Vars          `json:"vars,omitempty"`
+	Input       string        `json:"input"` // name of the source
+	Fingerprint string        `json:"fingerprint"`
+	Limit       int64         `json:"limit,omitempty"`
+	Sealed      intake.Sealed `json:"sealed"`
+	Shards      int           `json:"shards"`
+	Concurrency int           `json:"concurrency,omitempty"`
+	Force       bool          `json:"force,omitempty"`
+	Out         string        `json:"out,omitempty"`
+	Statuses    bool          `json:"statusColumns,omitempty"`
+	Error       string        `json:"error,omitempty"`
+	CreatedAt   time.Time     `json:"createdAt"`
+	StartedAt   time.Time     `json:"startedAt,omitzero"`
+	FinishedAt  time.Time     `json:"finishedAt,omitzero"`
+	WakeAt      time.Time     `json:"wakeAt,omitzero"`
+	Counts      Counts        `json:"counts"`
+	Stats       Stats         `json:"stats"`
+	Usage       table.Usage   `json:"usage"`
+
+	version int64
+}
+
+// Vars are the run's variables, defaults already merged in.
+type Vars map[string]any
+
+// UnmarshalJSON keeps integers integers.
+func (v *Vars) UnmarshalJSON(b []byte) error {
+	decoded, err := value.Decode(b)
+	if err != nil {
+		return err
+	}
+	*v, _ = decoded.(map[string]any)
+	return nil
+}
+
+// Counts are rows that have ended.
+type Counts struct {
+	Completed int64 `json:"completed"`
+	Failed    int64 `json:"failed"`
+}
+
+// Ended is the number of rows that have ended either way.
+func (c Counts) Ended() int64 { return c.Completed + c.Failed }
+
+// Plus adds the counts of another shard.
+func (c Counts) Plus(d Counts) Counts {
+	return Counts{Completed: c.Completed + d.Completed, Failed: c.Failed + d.Failed}
+}
+
+// Stats is what the work has come to so far. Durations are milliseconds.
+type Stats struct {
+	Logical        int64 `json:"logical"`    // calls made by cells
+	Dispatched     int64 `json:"dispatched"` // requests that may have reached a provider
+	Refused429     int64 `json:"refused429"` // of them, answered with a hold
+	Reused         int64 `json:"reused"`     // calls answered by an identical call of this run
+	Cached         int64 `json:"cached"`     // calls answered by an earlier run
+	Slices         int64 `json:"slices"`
+	Parks          int64 `json:"parks"`
+	ResidentWaitMs int64 `json:"residentWaitMs"` // waited inside a slice with every row waiting
+	HeldMs         int64 `json:"heldMs"`         // sum over rows of the time they were held
+	CostMicros     int64 `json:"costMicros"`     // millionths of the money unit
+}
+
+// Plus adds the stats of another shard.
+func (s Stats) Plus(o Stats) Stats {
+	return Stats{
+		Logical: s.Logical + o.Logical, Dispatched: s.Dispatched + o.Dispatched, Refused429: s.Refused429 + o.Refused429,
+		Reused: s.Reused + o.Reused, Cached: s.Cached + o.Cached, Slices: s.Slices + o.Slices, Parks: s.Parks + o.Parks,
+		ResidentWaitMs: s.ResidentWaitMs + o.ResidentWaitMs, HeldMs: s.HeldMs + o.HeldMs, CostMicros: s.CostMicros + o.CostMicros,
+	}
+}
+
+// ErrNoRun: there is no run of that id.
+var ErrNoRun = errors.New("no such run")
+
+// Create writes a new run's record and its entry in the list; table.ErrConflict if the id is taken.
+func Create(ctx context.Context, st *store.Store, r *Run) error {
+	r.V, r.version = 1, 1
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := st.Table.Put(ctx, table.Item{Key: recordKey(r.ID), Version: 1, Data: data}, table.Absent()); err != nil {
+		return err
+	}
+	return st.Table.Put(ctx, table.Item{Key: listKey(r.ID), Version: 1, Data: []byte(r.ID)}, table.Always())
+}
+
+// Save replaces the record; table.ErrConflict if somebody else changed it since it was loaded.
+func Save(ctx context.Context, st *store.Store, r *Run) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	err = st.Table.Put(ctx, table.Item{Key: recordKey(r.ID), Version: r.version + 1, Data: data}, table.VersionIs(r.version))
+	if err == nil {
+		r.version++
+	}
+	return err
+}
+
+// Remove takes a run that never came to be out of the list. Its id is free again.
+func Remove(ctx context.Context, st *store.Store, r *Run) error {
+	if err := st.Table.Delete(ctx, listKey(r.ID), table.Always()); err != nil {
+		return err
+	}
+	return st.Table.Delete(ctx, recordKey(r.ID), table.VersionIs(r.version))
+}
+
+// Load reads a run's record; for a run that has not ended, counts and stats are those of its shards' checkpoints.
+func Load(ctx context.Context, st *store.Store, id string) (*Run, error) {
+	item, err := st.Table.Get(ctx, recordKey(id))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %q", ErrNoRun, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{version: item.Version}
+	if err := json.Unmarshal(item.Data, r); err != nil {
+		return nil, fmt.Errorf("record of run %s: %w", id, err)
+	}
+	if r.Status.Ended() {
+		return r, nil
+	}
+	return r, r.Refresh(ctx, st)
+}
+
+// Refresh sums up the checkpoints of the shards.
+func (r *Run) Refresh(ctx context.Context, st *store.Store) error {
+	var counts Counts
+	var stats Stats
+	for shard := range r.Shards {
+		cp, err := LoadCheckpoint(ctx, st, r.ID, shard)
+		if errors.Is(err, table.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		counts, stats = counts.Plus(cp.Counts), stats.Plus(cp.Stats)
+	}
+	r.Counts, r.Stats = counts, stats
+	return nil
+}
+
+// List yields the runs, newest first (ids sort by time unless the user chose them).
+func List(ctx context.Context, st *store.Store) iter.Seq2[*Run, error] {
+	return func(yield func(*Run, error) bool) {
+		for item, err := range st.Table.Query(ctx, table.Query{Part: listPart, Reverse: true}) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			r, err := Load(ctx, st, item.Sort)
+			if errors.Is(err, ErrNoRun) {
+				continue
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}

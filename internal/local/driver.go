@@ -1,0 +1,175 @@
+// Package local runs maps on one machine: it opens the state folder and does what the state machines do in the
+// cloud: slices, waits between them, and the end. It owns no decision about rows; those are the engine's.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"sluice/internal/core/run"
+	"sluice/internal/core/sheet"
+)
+
+// ErrStopped: the run was parked because it was asked to stop. Nothing is lost; it can be resumed.
+var ErrStopped = errors.New("stopped")
+
+// Retries of a slice that failed for a reason that may pass, such as a full disk.
+const (
+	sliceRetries = 3
+	retryWait    = 2 * time.Second
+)
+
+// Driver works a run to its end.
+type Driver struct {
+	Ports    run.Ports // Owner is the process; every slice gets a name of its own
+	Settings run.Settings
+	OnPark   func(wakeAt time.Time)
+
+	mu      sync.Mutex
+	slices  int
+	running map[string]bool
+}
+
+// Drive runs slices until the run has ended, waiting between them as long as they ask for, and finishes it. It
+// returns ErrStopped if Settings.Stop was closed meanwhile, and the run's failure if it failed.
+func (d *Driver) Drive(ctx context.Context, job *run.Job) error {
+	if err := job.AtWork(ctx, d.Ports.Store); err != nil {
+		return err
+	}
+	for shard := range job.Run.Shards {
+		err := d.shard(ctx, job, shard)
+		switch {
+		case err == nil:
+		case errors.Is(err, ErrStopped), ctx.Err() != nil:
+			return errors.Join(err, job.Run.Refresh(context.WithoutCancel(ctx), d.Ports.Store))
+		default:
+			return errors.Join(err, job.Fail(context.WithoutCancel(ctx), d.Ports.Store, err))
+		}
+	}
+	err := job.Finish(ctx, d.Ports.Store)
+	if err != nil && run.Permanent(err) {
+		return errors.Join(err, job.Fail(context.WithoutCancel(ctx), d.Ports.Store, err))
+	}
+	return err
+}
+
+func (d *Driver) shard(ctx context.Context, job *run.Job, shard int) error {
+	failures := 0
+	for {
+		res, err := d.slice(ctx, job, shard)
+		switch {
+		case err != nil && (run.Permanent(err) || ctx.Err() != nil || failures == sliceRetries):
+			return err
+		case err != nil:
+			failures++
+			err = d.sleep(ctx, time.Now().Add(retryWait))
+		case res.Outcome == run.Done:
+			return nil
+		case d.stopped():
+			return d.park(ctx, job, res)
+		case res.Outcome == run.More:
+			failures = 0
+		case res.Outcome == run.Busy:
+			err = d.sleep(ctx, res.WakeAt)
+		case res.Outcome == run.Parked:
+			failures = 0
+			err = d.wait(ctx, job, res.WakeAt)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// slice names the slice, so that a slice of this process that has ended is known to be dead.
+func (d *Driver) slice(ctx context.Context, job *run.Job, shard int) (run.Result, error) {
+	ports := d.Ports
+	d.mu.Lock()
+	d.slices++
+	name := ports.Owner + "/" + strconv.Itoa(d.slices)
+	if d.running == nil {
+		d.running = map[string]bool{}
+	}
+	d.running[name] = true
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		delete(d.running, name)
+		d.mu.Unlock()
+	}()
+	ports.Owner, ports.Alive = name, d.alive
+	return job.Slice(ctx, ports, shard, d.Settings)
+}
+
+// alive asks who owns a shard: a slice of this process, or the process of another.
+func (d *Driver) alive(owner string) bool {
+	process, _ := cutLast(owner)
+	if process == d.Ports.Owner {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.running[owner]
+	}
+	return d.Ports.Alive == nil || d.Ports.Alive(process)
+}
+
+func cutLast(owner string) (process, slice string) {
+	for i := len(owner) - 1; i >= 0; i-- {
+		if owner[i] == '/' {
+			return owner[:i], owner[i+1:]
+		}
+	}
+	return owner, ""
+}
+
+func (d *Driver) stopped() bool {
+	select {
+	case <-d.Settings.Stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait is the Wait state: nothing runs until the time has come.
+func (d *Driver) wait(ctx context.Context, job *run.Job, until time.Time) error {
+	if err := job.Park(ctx, d.Ports.Store, until); err != nil {
+		return fmt.Errorf("record of run %s: %w", job.Run.ID, err)
+	}
+	if d.OnPark != nil {
+		d.OnPark(until)
+	}
+	if err := d.sleep(ctx, until); err != nil {
+		return err
+	}
+	return job.AtWork(ctx, d.Ports.Store)
+}
+
+// park leaves the run to be resumed later.
+func (d *Driver) park(ctx context.Context, job *run.Job, res run.Result) error {
+	if err := job.Park(ctx, d.Ports.Store, res.WakeAt); err != nil {
+		return err
+	}
+	return ErrStopped
+}
+
+func (d *Driver) sleep(ctx context.Context, until time.Time) error {
+	t := time.NewTimer(time.Until(until))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-d.Settings.Stop:
+		return ErrStopped
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Record is the run's record as it stands.
+func Record(ctx context.Context, d *Driver, id string) (*sheet.Run, error) {
+	return sheet.Load(ctx, d.Ports.Store, id)
+}
