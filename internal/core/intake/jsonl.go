@@ -174,7 +174,11 @@ func (s *arraySource) Next() (Row, error) {
 	s.rows++
 	element := fmt.Sprintf("element %d", s.rows)
 	var raw json.RawMessage
-	if err := s.dec.Decode(&raw); err != nil {
+	err := s.dec.Decode(&raw)
+	if err == nil && len(raw) > MaxRecord {
+		err = errLong // what was read ahead is beyond the bound of bytes
+	}
+	if err != nil {
 		return Row{}, s.refuse(element, err)
 	}
 	s.p.b, s.p.i, s.p.maxInt, s.p.depth = raw, 0, value.MaxExactInt, 0
