@@ -1,0 +1,545 @@
+package intake
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice/internal/core/frame"
+	"sluice/internal/core/store"
+	"sluice/internal/core/table"
+	"sluice/internal/core/value"
+	"sluice/internal/memory"
+)
+
+func mustSeal(t *testing.T, st *store.Store, run string, src Source, id Identity) Sealed {
+	t.Helper()
+	in, err := Seal(t.Context(), st, run, src, id, SealOptions{})
+	if err != nil {
+		t.Fatalf("Seal: %v", err)
+	}
+	return in
+}
+
+// readSealed reads the whole sealed input.
+func readSealed(ctx context.Context, st *store.Store, run string) (pages []Page, err error) {
+	in, err := LoadSealed(ctx, st, run)
+	if err != nil {
+		return nil, err
+	}
+	refs, err := Manifest(ctx, st, run, in)
+	if err != nil {
+		return nil, err
+	}
+	for n, ref := range refs {
+		p, err := ReadPage(ctx, st, run, ref, n)
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, p)
+	}
+	return pages, nil
+}
+
+func allRows(t *testing.T, st *store.Store, run string) (rows []map[string]any, index []int64) {
+	t.Helper()
+	in, err := LoadSealed(t.Context(), st, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := readSealed(t.Context(), st, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pages {
+		if p.First != int64(len(rows)) {
+			t.Fatalf("page %d begins at %d, want %d", p.Number, p.First, len(rows))
+		}
+		for i := range p.Values {
+			rows, index = append(rows, p.Row(i, in.Columns)), append(index, p.Index[i])
+		}
+	}
+	return rows, index
+}
+
+func TestM1SealedInputIsReadBackWhole(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		text := &strings.Builder{}
+		text.WriteString("id,note\n")
+		for i := range 2500 {
+			fmt.Fprintf(text, "%d,\"ö \"\"%d\"\"\n😀\t\"\n", i, i)
+		}
+		if _, err := LoadSealed(t.Context(), st, "r"); !errors.Is(err, ErrNotSealed) {
+			t.Fatalf("before: %v", err)
+		}
+		in := mustSeal(t, st, "r", openText(t, "t.csv", text.String(), Options{}), Position())
+		if in.Total != 2500 || in.Rows != 2500 || in.Pages != 3 || in.Duplicates != 0 || in.Typed || !in.HasPosition || len(in.Digest) != 64 {
+			t.Errorf("%+v", in)
+		}
+		loaded, err := LoadSealed(t.Context(), st, "r")
+		if err != nil || cmp.Diff(in, loaded) != "" {
+			t.Errorf("%v %s", err, cmp.Diff(in, loaded))
+		}
+		rows, index := allRows(t, st, "r")
+		for i, row := range rows {
+			want := map[string]any{"id": fmt.Sprint(i), "note": fmt.Sprintf("ö \"%d\"\n😀\t", i)}
+			if index[i] != int64(i) || cmp.Diff(want, row) != "" {
+				t.Fatalf("row %d: index %d %s", i, index[i], cmp.Diff(want, row))
+			}
+		}
+	})
+}
+
+func TestM1ATableWithoutRows(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		in := mustSeal(t, st, "r", openText(t, "t.csv", "a,b\n", Options{}), ByColumns("b"))
+		if in.Total != 0 || in.Pages != 0 || cmp.Diff([]string{"a", "b"}, in.Columns) != "" {
+			t.Errorf("%+v", in)
+		}
+		if rows, _ := allRows(t, st, "r"); len(rows) != 0 {
+			t.Error(rows)
+		}
+		other := mustSeal(t, st, "r2", openText(t, "t.csv", "a,c\n", Options{}), Position())
+		if other.Digest == in.Digest {
+			t.Error("other columns, same digest")
+		}
+	})
+}
+
+// A page knows the columns met so far; a row is filled up with nulls.
+func TestM1LearnedColumnsAreFilledUp(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		text := strings.Repeat(`{"a":1}`+"\n", MaxPageRows+1) + `{"z":[1.0,{"k":null}]}`
+		in := mustSeal(t, st, "r", openText(t, "t.jsonl", text, Options{}), Position())
+		if !in.Typed || cmp.Diff([]string{"a", "z"}, in.Columns) != "" || in.Pages != 2 {
+			t.Errorf("%+v", in)
+		}
+		rows, _ := allRows(t, st, "r")
+		if d := cmp.Diff(map[string]any{"a": int64(1), "z": nil}, rows[0]); d != "" {
+			t.Error(d)
+		}
+		if d := cmp.Diff(map[string]any{"a": nil, "z": []any{1.0, map[string]any{"k": nil}}}, rows[MaxPageRows+1]); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func TestM1SealedIsNeverOverwritten(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		in := mustSeal(t, st, "r", openText(t, "t.csv", "a\n1\n", Options{}), Position())
+		again, err := Seal(t.Context(), st, "r", openText(t, "t.csv", "a\n2\n", Options{}), Position(), SealOptions{})
+		if !errors.Is(err, ErrSealed) || again.Digest != in.Digest {
+			t.Errorf("%v %+v", err, again)
+		}
+		if err := Discard(t.Context(), st, "r"); !errors.Is(err, ErrSealed) {
+			t.Errorf("Discard: %v", err)
+		}
+		if rows, _ := allRows(t, st, "r"); rows[0]["a"] != "1" {
+			t.Error(rows)
+		}
+	})
+}
+
+// crashing is a source that ends the context after some rows, as a killed process would.
+type crashing struct {
+	Source
+	left int
+	kill context.CancelFunc
+}
+
+func (c *crashing) Next() (Row, error) {
+	if c.left--; c.left < 0 {
+		c.kill()
+	}
+	return c.Source.Next()
+}
+
+func crashWhileStaging(t *testing.T, st *store.Store, text, fingerprint string) {
+	t.Helper()
+	ctx, kill := context.WithCancel(t.Context())
+	src := &crashing{openText(t, "t.csv", text, Options{}), 5500, kill}
+	if _, err := Seal(ctx, st, "r", src, ByColumns("a"), SealOptions{Fingerprint: fingerprint}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the crash: %v", err)
+	}
+	if _, err := LoadSealed(t.Context(), st, "r"); !errors.Is(err, ErrNotSealed) {
+		t.Fatalf("staging is readable: %v", err)
+	}
+}
+
+func numberedRows(from, n int) string {
+	b := []byte("a\n")
+	for i := range n {
+		b = fmt.Appendf(b, "%d\n", from+i)
+	}
+	return string(b)
+}
+
+func TestM1StagingStartsAgainAfterACrash(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		crashWhileStaging(t, st, numberedRows(0, 6000), "one")
+		// What the crash left behind is longer than the input now; nothing of it may remain.
+		leftover := table.Item{Key: pageKey("r", 4711), Version: 1, Data: []byte("Ix")}
+		if err := st.Table.Put(t.Context(), leftover, table.Always()); err != nil {
+			t.Fatal(err)
+		}
+		in, err := Seal(t.Context(), st, "r", openText(t, "t.csv", numberedRows(0, 6000), Options{Limit: 1500}), ByColumns("a"), SealOptions{Fingerprint: "one"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows, _ := allRows(t, st, "r"); len(rows) != 1500 || in.Pages != 2 {
+			t.Errorf("%d rows, %+v", len(rows), in)
+		}
+		n := 0
+		for it, err := range st.Table.Query(t.Context(), table.Query{Part: part("r")}) {
+			if n++; err != nil || it.Sort == leftover.Sort {
+				t.Errorf("%v %v", it.Key, err)
+			}
+		}
+		if n != 4 { // two pages, a manifest, the state
+			t.Errorf("%d items remain", n)
+		}
+	})
+}
+
+func TestM1SourceThatChangedMeanwhile(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		crashWhileStaging(t, st, numberedRows(0, 6000), "one")
+		src := openText(t, "t.csv", numberedRows(9, 10), Options{})
+		if _, err := Seal(t.Context(), st, "r", src, Position(), SealOptions{Fingerprint: "two"}); !errors.Is(err, ErrSourceChanged) {
+			t.Fatalf("got %v", err)
+		}
+		// An attempt without a fingerprint does not make the next one forget.
+		crashWhileStaging(t, st, numberedRows(0, 6000), "")
+		if _, err := Seal(t.Context(), st, "r", src, Position(), SealOptions{Fingerprint: "two"}); !errors.Is(err, ErrSourceChanged) {
+			t.Fatalf("got %v", err)
+		}
+		if err := Discard(t.Context(), st, "r"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Seal(t.Context(), st, "r", src, Position(), SealOptions{Fingerprint: "two"}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestM1SourceWrittenToWhileRead(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		opts := SealOptions{Fingerprint: "one", Recheck: func() (string, error) { return "two", nil }}
+		_, err := Seal(t.Context(), st, "r", openText(t, "t.csv", "a\n1\n", Options{}), Position(), opts)
+		if !errors.Is(err, ErrSourceChanged) {
+			t.Fatalf("got %v", err)
+		}
+		opts.Fingerprint = "two" // complete now
+		if _, err := Seal(t.Context(), st, "r", openText(t, "t.csv", "a\n1\n", Options{}), Position(), opts); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A refused source leaves nothing behind, and its correction can be sealed under the same run.
+func TestM1RefusedSourceCanBeCorrected(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		text := numberedRows(0, 3000)
+		_, err := Seal(t.Context(), st, "r", openText(t, "t.csv", text+"1,2\n", Options{}), Position(), SealOptions{Fingerprint: "one"})
+		if pos := new(PosError); !errors.As(err, &pos) || pos.Line != 3002 {
+			t.Fatalf("got %v", err)
+		}
+		for it, err := range st.Table.Query(t.Context(), table.Query{Part: part("r")}) {
+			t.Errorf("left behind: %v %v", it.Key, err)
+		}
+		if _, err := Seal(t.Context(), st, "r", openText(t, "t.csv", text, Options{}), Position(), SealOptions{Fingerprint: "two"}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// interleaved seals another input under the same run when it has given a row.
+type interleaved struct {
+	Source
+	meanwhile func()
+	once      bool
+}
+
+func (s *interleaved) Next() (Row, error) {
+	if !s.once {
+		s.once = true
+		s.meanwhile()
+	}
+	return s.Source.Next()
+}
+
+func TestM1OneOfTwoSealersWins(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		src := &interleaved{Source: openText(t, "t.csv", numberedRows(0, 3000), Options{}), meanwhile: func() {
+			mustSeal(t, st, "r", openText(t, "t.csv", numberedRows(5000, 2000), Options{}), Position())
+		}}
+		if _, err := Seal(t.Context(), st, "r", src, Position(), SealOptions{}); !errors.Is(err, table.ErrConflict) {
+			t.Errorf("the late one: %v", err)
+		}
+		if rows, _ := allRows(t, st, "r"); len(rows) != 2000 || rows[0]["a"] != "5000" {
+			t.Errorf("%d rows, first %v", len(rows), rows[0])
+		}
+	})
+}
+
+// failing is a table whose nth write fails, before or after it is made.
+type failing struct {
+	table.Table
+	writes    atomic.Int64
+	at        int64
+	persisted bool
+}
+
+var errStore = errors.New("no answer from the store")
+
+func (f *failing) Put(ctx context.Context, it table.Item, cond table.If) error {
+	return f.write(func() error { return f.Table.Put(ctx, it, cond) })
+}
+
+func (f *failing) PutMany(ctx context.Context, items []table.Item) error {
+	return f.write(func() error { return f.Table.PutMany(ctx, items) })
+}
+
+func (f *failing) write(do func() error) error {
+	if f.writes.Add(1) != f.at {
+		return do()
+	}
+	if f.persisted {
+		_ = do()
+	}
+	return errStore
+}
+
+// Whichever write fails, and whether or not it was made, repeating Seal gives the input.
+func TestM1AnyFailedWriteIsSurvived(t *testing.T) {
+	text := numberedRows(0, 1500) + numberedRows(0, 1500)[2:]
+	onStores(t, func(t *testing.T, st *store.Store) {
+		want := mustSeal(t, st, "whole", openText(t, "t.csv", text, Options{}), ByColumns("a"))
+		for _, persisted := range []bool{false, true} {
+			for at := int64(1); ; at++ {
+				f := &failing{Table: st.Table, at: at, persisted: persisted}
+				run := fmt.Sprintf("r-%v-%d", persisted, at)
+				broken := &store.Store{Table: f, Blobs: st.Blobs}
+				seal := func(st *store.Store) (Sealed, error) {
+					return Seal(t.Context(), st, run, openText(t, "t.csv", text, Options{}), ByColumns("a"), SealOptions{})
+				}
+				got, err := seal(broken)
+				if f.writes.Load() < at {
+					if at < 5 {
+						t.Fatalf("only %d writes", f.writes.Load())
+					}
+					break
+				}
+				if err != nil {
+					if !errors.Is(err, errStore) {
+						t.Fatalf("%s: %v", run, err)
+					}
+					if got, err = seal(st); err != nil {
+						t.Fatalf("%s, again: %v", run, err)
+					}
+				}
+				if d := cmp.Diff(want, got); d != "" {
+					t.Errorf("%s: %s", run, d)
+				}
+				if rows, _ := allRows(t, st, run); len(rows) != 1500 {
+					t.Errorf("%s: %d rows", run, len(rows))
+				}
+			}
+		}
+	})
+}
+
+// rowsOf is a source of given rows.
+type rowsOf struct {
+	columns []string
+	rows    [][]any
+	at      int
+}
+
+func (s *rowsOf) Columns() []string { return s.columns }
+func (s *rowsOf) Typed() bool       { return true }
+func (s *rowsOf) Next() (Row, error) {
+	if s.at == len(s.rows) {
+		return Row{}, io.EOF
+	}
+	s.at++
+	return Row{Line: int64(s.at), Values: s.rows[s.at-1]}, nil
+}
+
+func TestM2ValuesThatCannotBeCarried(t *testing.T) {
+	for name, bad := range map[string]any{"NaN": math.NaN(), "infinity": []any{math.Inf(1)}, "text": "\xff", "type": struct{}{}} {
+		st := &store.Store{Table: memory.New()}
+		src := &rowsOf{columns: []string{"a", "b"}, rows: [][]any{{"x", "y"}, {"x", bad}}}
+		_, err := Seal(t.Context(), st, "r", src, Position(), SealOptions{})
+		if !errors.Is(err, value.ErrLossy) || !strings.Contains(err.Error(), `row 2 (line 2): column "b": `) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func noise(n int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/"
+	r := rand.New(rand.NewPCG(1, uint64(n)))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = letters[r.IntN(len(letters))]
+	}
+	return string(b)
+}
+
+// Pages stay small: few rows, little text, or what compresses badly in halves; one large row is a page by itself,
+// and goes to the blob store.
+func TestM4PagesAreBounded(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		src := &rowsOf{columns: []string{"a"}}
+		want := []string{}
+		add := func(s string) { src.rows, want = append(src.rows, []any{s}), append(want, s) }
+		for i := range 300 {
+			add(noise(3000 + i)) // a megabyte that hardly compresses
+		}
+		add(noise(600_000)) // over an item
+		add("small")
+		for range 4 {
+			add(strings.Repeat("x", 400_000)) // two to a megabyte
+		}
+		in := mustSeal(t, st, "r", src, Position())
+		pages, err := readSealed(t.Context(), st, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []string{}
+		for n, p := range pages {
+			size := 0
+			for _, v := range p.Values {
+				got = append(got, v[0].(string))
+				size += len(v[0].(string))
+			}
+			it, err := st.Table.Get(t.Context(), pageKey("r", n))
+			if err != nil || len(p.Values) > 1 && (size > MaxPagePlain || it.Size() > MaxPageSealed+100) || it.Size() > table.MaxItem {
+				t.Errorf("page %d: %d rows, %d bytes, item of %d, %v", n, len(p.Values), size, it.Size(), err)
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error("rows differ")
+		}
+		if in.Pages < 8 || in.Pages > 16 {
+			t.Errorf("%d pages", in.Pages)
+		}
+	})
+}
+
+func TestM4RowThatNoPageHolds(t *testing.T) {
+	st := &store.Store{Table: memory.New()}
+	src := &rowsOf{columns: []string{"a"}, rows: [][]any{{"x"}, {strings.Repeat("x", frame.MaxPlain)}}}
+	_, err := Seal(t.Context(), st, "r", src, Position(), SealOptions{})
+	if err == nil || !strings.Contains(err.Error(), "row 2 (line 2): the row has 67108869 bytes as JSON; at most") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestH8DamagedPagesAreNamed(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		mustSeal(t, st, "r", openText(t, "t.csv", numberedRows(0, 3500), Options{}), Position())
+		mustSeal(t, st, "other", openText(t, "t.csv", numberedRows(9, 3500), Options{}), Position())
+		good, err := st.Table.Get(t.Context(), pageKey("r", 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		foreign, _ := st.Table.Get(t.Context(), pageKey("other", 2))
+		flipped := bytes.Clone(good.Data)
+		flipped[len(flipped)/2] ^= 1
+		for name, data := range map[string][]byte{"is missing": nil, "differs": foreign.Data, "is damaged": flipped} {
+			if data == nil {
+				err = st.Table.Delete(t.Context(), good.Key, table.Always())
+			} else {
+				err = st.Table.Put(t.Context(), table.Item{Key: good.Key, Version: 1, Data: data}, table.Always())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err := readSealed(t.Context(), st, "r")
+			if page := new(PageError); !errors.As(err, &page) || page.Page != 2 || !strings.Contains(err.Error(), "page 2 of the sealed input "+name) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestH8DamagedManifest(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		in := mustSeal(t, st, "r", openText(t, "t.csv", numberedRows(0, 3500), Options{}), Position())
+		mustSeal(t, st, "other", openText(t, "t.csv", numberedRows(9, 3500), Options{}), Position())
+		foreign, _ := st.Table.Get(t.Context(), manifestKey("other", 0))
+		short := table.Item{Data: append([]byte{'I'}, frame.Seal([]byte(`[{"first":0,"rows":3500,"digest":"x"}]`))...)}
+		for name, data := range map[string][]byte{"differs": foreign.Data, "lists 1 pages": short.Data, "is damaged": []byte("Ix"), "is missing": nil} {
+			err := st.Table.Put(t.Context(), table.Item{Key: manifestKey("r", 0), Version: 1, Data: data}, table.Always())
+			if data == nil {
+				err = st.Table.Delete(t.Context(), manifestKey("r", 0), table.Always())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Manifest(t.Context(), st, "r", in)
+			if page := new(PageError); !errors.As(err, &page) || page.Page != -1 || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+// H7: what the source becomes after sealing changes nothing.
+func TestH7SealedInputDecides(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		source := []byte("a\n1\n2\n")
+		src, err := Open("t.csv", bytes.NewReader(source), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustSeal(t, st, "r", src, Position())
+		copy(source, "a\n8\n9\n")
+		rows, _ := allRows(t, st, "r")
+		if d := cmp.Diff([]map[string]any{{"a": "1"}, {"a": "2"}}, rows); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func TestManifestRange(t *testing.T) {
+	st := &store.Store{Table: memory.New()}
+	refs := make([]PageRef, 2*refsPer+10)
+	s := newStager(t.Context(), st, "r", 1)
+	for i := range refs {
+		refs[i] = PageRef{First: int64(i), Rows: 1, Digest: fmt.Sprint(i)}
+		if err := s.list(refs[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := s.finish(Sealed{Rows: int64(len(refs))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Pages = len(refs)
+	for _, r := range [][2]int{{0, 0}, {0, 1}, {0, 2000}, {1999, 2001}, {2000, 4000}, {4005, 4010}, {0, 4010}} {
+		got, err := ManifestRange(t.Context(), st, "r", out, r[0], r[1])
+		if err != nil || len(got) != r[1]-r[0] || len(got) > 0 && cmp.Diff(refs[r[0]:r[1]], got) != "" {
+			t.Errorf("%v: %d entries, %v", r, len(got), err)
+		}
+	}
+	if _, err := Manifest(t.Context(), st, "r", out); err != nil {
+		t.Error(err)
+	}
+	for _, r := range [][2]int{{-1, 0}, {2, 1}, {0, 4011}} {
+		if _, err := ManifestRange(t.Context(), st, "r", out, r[0], r[1]); err == nil {
+			t.Errorf("%v is no range", r)
+		}
+	}
+}
