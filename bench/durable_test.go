@@ -17,7 +17,7 @@ import (
 func TestEveryContenderKeepsEveryResult(t *testing.T) {
 	for _, c := range contenders() {
 		t.Run(c.Name, func(t *testing.T) {
-			took, err := c.Run(t.Context(), t.TempDir(), Load{Rows: 10, Parallel: 4, Calls: 3, Bytes: 300})
+			took, err := c.Run(t.Context(), t.TempDir(), Load{Rows: 64, Parallel: 64, Calls: 3, Bytes: 300})
 			if err != nil {
 				t.Fatal(err)
 			}
