@@ -10,6 +10,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+TO = sys.argv[1] if len(sys.argv) > 1 else HERE  # the folder that is written to
 COLUMNS = "email name role company industry city employees size phone deliverable notes _status _error".split()
 SUFFIXES = ["GmbH", "AG", "Ltd", "Inc", "SA"]
 INDUSTRIES = ["Software", "Logistics", "Construction", "Food", "Energy", "Health", "Media", "Retail"]
@@ -129,7 +130,7 @@ def main():
         for row in csv.DictReader(f):
             rows.setdefault(row["email"], row)  # the first one wins
     table = [enrich(row) for row in rows.values()]
-    with open(os.path.join(HERE, "expected.csv"), "w", encoding="utf-8", newline="") as f:
+    with open(os.path.join(TO, "expected.csv"), "w", encoding="utf-8", newline="") as f:
         out = csv.DictWriter(f, COLUMNS, lineterminator="\n")
         out.writeheader()
         out.writerows(table)

@@ -11,6 +11,7 @@ import sys
 
 COMPANIES, RECORDS = 206, 642
 HERE = os.path.dirname(os.path.abspath(__file__))
+TO = sys.argv[1] if len(sys.argv) > 1 else HERE  # the folder that is written to
 
 FIRST = """Anna Björn Céline Dmitri Elif Ferenc Grażyna Hélène İlker João Kristín Łukasz Márton Noël Øyvind Petra Quirin
 Renée Søren Tomáš Uwe Véronique Wiebke Ximena Yusuf Zoë Jürgen Käthe Jörg Maëlle Aoife Siân 美咲 Ngọc O'Neil""".split()
@@ -99,7 +100,7 @@ def main():
         again[5] = "entered twice" if k % 2 else again[5]
         records.insert(len(records) // 2 + dice.below(len(records) // 2), again)
 
-    with open(os.path.join(HERE, "leads.csv"), "w", encoding="utf-8-sig", newline="") as f:
+    with open(os.path.join(TO, "leads.csv"), "w", encoding="utf-8-sig", newline="") as f:
         out = csv.writer(f, lineterminator="\r\n")
         out.writerow(["email", "first_name", "last_name", "title", "organisation", "notes"])
         out.writerows(records)

@@ -127,6 +127,8 @@ func (c *Client) httpRequest(x *exchange) *http.Request {
 	if h == nil {
 		h = http.Header{}
 	}
+	// Compression is this package's affair: with a header of the tool's own, net/http would leave the body packed.
+	h.Del("Accept-Encoding")
 	if len(h.Values("User-Agent")) == 0 {
 		h.Set("User-Agent", c.userAgent)
 	}

@@ -148,6 +148,7 @@ func (x *exchange) redirect(res *gateway.Response) *gateway.SendError {
 	if u, err := x.url.Parse(res.Header.Get("Location")); err == nil && u.Host != "" {
 		target = origin(u)
 	}
+	res.Header.Del("Location") // it may carry a token
 	return &gateway.SendError{
 		Code: codeRedirect, Sent: true, Response: res,
 		Message: fmt.Sprintf("%s redirects to %s (status %d); redirects are not followed, because that could repeat a "+

@@ -73,7 +73,11 @@ func TestT1NothingWasSent(t *testing.T) {
 		{"TLS handshake never answered", tls(hung), "in time"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := client(t, Options{DialTimeout: 500 * time.Millisecond}).Send(t.Context(), request(tt.base))
+			o := Options{}
+			if tt.base == tls(hung) {
+				o.DialTimeout = 300 * time.Millisecond
+			}
+			_, err := client(t, o).Send(t.Context(), request(tt.base))
 			e := wantError(t, err, "NOT_SENT", false, true)
 			if !strings.Contains(e.Message, tt.says) || !strings.Contains(e.Message, "nothing was sent") {
 				t.Errorf("message %q does not say %q", e.Message, tt.says)
@@ -126,10 +130,10 @@ func TestTimeoutCoversTheExchange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := request(rawServer(t, handle))
-			req.Timeout = 60 * time.Millisecond
+			req.Timeout = 200 * time.Millisecond
 			_, err := client(t, Options{}).Send(t.Context(), req)
 			e := wantError(t, err, "TIMEOUT", true, true)
-			if !strings.Contains(e.Message, "within 60ms") {
+			if !strings.Contains(e.Message, "within 200ms") {
 				t.Errorf("message %q does not name the limit", e.Message)
 			}
 		})

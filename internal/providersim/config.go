@@ -136,7 +136,7 @@ func Demo() Config {
 		{
 			Name: "acme", Kind: "company", Key: "demo-acme",
 			Limits:      []Limit{{10, second, Seconds}, {150, minute, Date}},
-			Unavailable: 30, Slow: 20, SlowBy: Duration(1200 * time.Millisecond),
+			Unavailable: 30, Slow: 50, SlowBy: Duration(1200 * time.Millisecond),
 		},
 		{
 			Name: "alpha", Kind: "phone", Key: "demo-alpha",
