@@ -54,7 +54,7 @@ func (c *compiler) part(n *node, s *scope, check checkRef, t *Template) part {
 		m, values, fixed := mapPart{}, make(map[string]any, len(n.fields)), true
 		for _, f := range n.fields {
 			if strings.Contains(f.name, "${") {
-				c.add(f.at, "only values hold expressions", "an expression cannot be a key")
+				c.add(f.at, "only values hold expressions; put text that contains `: ` in quotes", "an expression cannot be a key")
 			}
 			p := c.part(f.value, s, check, t)
 			m.names, m.parts = append(m.names, f.name), append(m.parts, p)

@@ -50,7 +50,7 @@ func compileExpr(s *scope, source string) (*expr, []exprMistake) {
 	}
 	checked, issues := env.Compile(source)
 	if issues.Err() != nil {
-		return nil, explain(s, source, issues)
+		return nil, explain(s, env, source, issues)
 	}
 	options := []cel.ProgramOption{cel.CostLimit(CostLimit), cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(guard(env))}
 	if s.absentIsNull {
@@ -63,32 +63,6 @@ func compileExpr(s *scope, source string) (*expr, []exprMistake) {
 	e := &expr{source: source, program: program, result: checked.OutputType(), nullIsFalse: s.absentIsNull}
 	e.refs, e.path = examine(checked, source)
 	return e, nil
-}
-
-func explain(s *scope, source string, issues *cel.Issues) []exprMistake {
-	var out []exprMistake
-	for _, problem := range issues.Errors() {
-		m := exprMistake{offset: byteOffset(source, problem.Location.Line(), problem.Location.Column()), message: problem.Message}
-		const undeclared = "undeclared reference to '"
-		if rest, ok := strings.CutPrefix(problem.Message, undeclared); ok {
-			name, _, _ := strings.Cut(rest, "'")
-			m.message, m.remedy = s.undeclared(name)
-		}
-		m.message = syntaxMessage(m.message)
-		out = append(out, m)
-	}
-	return out
-}
-
-// syntaxMessage drops the list of all tokens that would be possible, which helps nobody.
-func syntaxMessage(message string) string {
-	message = strings.Join(strings.Fields(message), " ")
-	rest, isSyntax := strings.CutPrefix(message, "Syntax error: ")
-	if !isSyntax {
-		return message
-	}
-	rest, _, _ = strings.Cut(rest, " expecting {")
-	return "the expression cannot be read: " + strings.ReplaceAll(rest, "'<EOF>'", "the end")
 }
 
 // byteOffset turns CEL's line (from 1) and column (from 0, in characters) into a byte offset.

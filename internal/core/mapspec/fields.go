@@ -2,6 +2,7 @@ package mapspec
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -103,8 +104,8 @@ func (c *compiler) duration(n *node, what string, high time.Duration) time.Durat
 }
 
 func durationText(d time.Duration) string {
-	if d >= day {
-		return strings.TrimSuffix((d/day*24*time.Hour).String(), "h0m0s") + "h"
+	if d%day == 0 {
+		return strconv.FormatInt(int64(d/day), 10) + "d"
 	}
 	return d.String()
 }

@@ -136,7 +136,7 @@ func (b *pathBuilder) checkLiteral(s string) {
 		return
 	}
 	if _, err := url.PathUnescape(s); err != nil {
-		b.add(b.n.at, "write %%25 for a percent sign", "path has a `%%` that escapes nothing")
+		b.add(b.n.at, "write %25 for a percent sign", "path has a `%%` that escapes nothing")
 		return
 	}
 	for i := range len(s) {

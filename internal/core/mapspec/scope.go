@@ -1,8 +1,6 @@
 package mapspec
 
 import (
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -67,18 +65,4 @@ func newEnv(roots []string) (*cel.Env, error) {
 		options = append(options, cel.Variable(name, rootTypes[name]))
 	}
 	return cel.NewEnv(options...)
-}
-
-func (s *scope) has(root string) bool { return slices.Contains(s.roots, root) }
-
-// undeclared explains a name that CEL does not know in this scope.
-func (s *scope) undeclared(name string) (message, remedy string) {
-	here := "expressions here see " + strings.Join(s.roots, ", ")
-	if _, known := rootTypes[name]; known {
-		return "`" + name + "` is not available here", here
-	}
-	if near := nearest(name, s.roots); near != "" {
-		return "`" + name + "` is not known", "did you mean `" + near + "`?"
-	}
-	return "`" + name + "` is not known", here + "; text is quoted inside an expression"
 }

@@ -25,9 +25,10 @@ func suggest(name string, known []string, kind string) string {
 	return kind + ": " + strings.Join(sorted, ", ") + more
 }
 
-// nearest returns the known name with the smallest edit distance, if it is near enough to be a slip: a third of its length.
+// nearest returns the known name with the smallest edit distance, if it is near enough to be a slip: a third of its
+// length. Names of one letter resemble nothing.
 func nearest(name string, known []string) string {
-	best, bestDistance := "", utf8.RuneCountInString(name)/3+1
+	best, bestDistance := "", (utf8.RuneCountInString(name)+1)/3
 	if len(name) > 200 {
 		return ""
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -256,6 +257,9 @@ func (c *converter) scalar(out *node, n ast.Node) {
 		out.kind, out.scalar = kindBool, n.Value
 	case *ast.StringNode:
 		out.kind, out.scalar = kindString, n.Value
+		if n.Token.Type == token.StringType && numberForm.MatchString(n.Value) {
+			c.number(out, n.Value)
+		}
 	case *ast.LiteralNode:
 		out.kind, out.scalar = kindString, n.Value.Value
 	case *ast.IntegerNode, *ast.FloatNode:
@@ -289,6 +293,10 @@ func (c *converter) number(out *node, text string) {
 	}
 	out.kind, out.scalar = kindFloat, f
 }
+
+// numberForm is a decimal number of YAML 1.2 and JSON. The parser hands on some of them as text: those with an
+// exponent alone, and those that do not fit.
+var numberForm = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 
 // describe names a node for messages.
 func describe(n *node) string {
