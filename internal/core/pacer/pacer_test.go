@@ -1,8 +1,8 @@
 package pacer_test
 
 import (
-	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -10,8 +10,34 @@ import (
 	"time"
 
 	"sluice/internal/core/pacer"
+	"sluice/internal/core/table"
 	"sluice/internal/memory"
+	"sluice/internal/sqlite"
 )
+
+// onStores runs a story under a fake clock on every local store.
+func onStores(t *testing.T, story func(t *testing.T, tbl table.Table)) {
+	stores := map[string]func(t *testing.T) table.Table{
+		"memory": func(*testing.T) table.Table { return memory.New() },
+		"sqlite": func(t *testing.T) table.Table {
+			tbl, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := tbl.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return tbl
+		},
+	}
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { story(t, open(t)) })
+		})
+	}
+}
 
 // fleet is several owners who share a table, each working off calls as a gateway does.
 type fleet struct {
@@ -64,9 +90,9 @@ func strict(t *testing.T, sent []time.Time, rate int, per time.Duration) {
 }
 
 func TestH17SteadyRateFillsItsWindowAndNeverExceedsIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	onStores(t, func(t *testing.T, tbl table.Table) {
 		var f fleet
-		p := pacer.New(memory.New(), "a")
+		p := pacer.New(tbl, "a")
 		start := time.Now()
 		asks := f.run(t, p, pacer.Want{Rules: []pacer.Rule{{Rate: 50, Per: time.Second}}}, 3000)
 		strict(t, f.sent, 50, time.Second)
@@ -80,9 +106,8 @@ func TestH17SteadyRateFillsItsWindowAndNeverExceedsIt(t *testing.T) {
 }
 
 func TestH17TwoOwnersShareOneLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	onStores(t, func(t *testing.T, tbl table.Table) {
 		var f fleet
-		tbl := memory.New()
 		start := time.Now()
 		var wg sync.WaitGroup
 		for i := range 2 {
@@ -100,9 +125,9 @@ func TestH17TwoOwnersShareOneLimit(t *testing.T) {
 }
 
 func TestH17LongWindowsAreUsedAsBursts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	onStores(t, func(t *testing.T, tbl table.Table) {
 		var f fleet
-		p := pacer.New(memory.New(), "a")
+		p := pacer.New(tbl, "a")
 		start := time.Now()
 		f.run(t, p, pacer.Want{Rules: []pacer.Rule{{Rate: 600, Per: time.Minute}}}, 1200)
 		strict(t, f.sent, 600, time.Minute)
@@ -116,9 +141,9 @@ func TestH17LongWindowsAreUsedAsBursts(t *testing.T) {
 }
 
 func TestH17AllRulesMustAllow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	onStores(t, func(t *testing.T, tbl table.Table) {
 		var f fleet
-		p := pacer.New(memory.New(), "a")
+		p := pacer.New(tbl, "a")
 		rules := []pacer.Rule{{Rate: 20, Per: time.Second, Burst: 5}, {Rate: 100, Per: 20 * time.Second}}
 		f.run(t, p, pacer.Want{Rules: rules}, 350)
 		strict(t, f.sent, 20, time.Second)
@@ -127,8 +152,8 @@ func TestH17AllRulesMustAllow(t *testing.T) {
 }
 
 func TestH17AskOverConcurrencyIsDeniedWithATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, tbl := context.Background(), memory.New()
+	onStores(t, func(t *testing.T, tbl table.Table) {
+		ctx := t.Context()
 		a, b := pacer.New(tbl, "a"), pacer.New(tbl, "b")
 		w := pacer.Want{N: 10, Rules: []pacer.Rule{{Rate: 1000, Per: time.Second}}, Concurrency: 4}
 		g, err := a.Acquire(ctx, "acme", w)
