@@ -34,6 +34,7 @@ func BenchmarkPut64(b *testing.B) {
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "puts/s")
+	b.ReportMetric(float64(b.N)/float64(tab.queue.groups.Load()), "puts/commit")
 }
 
 // BenchmarkPutMany writes 100 items of 300 bytes with each call.

@@ -86,16 +86,34 @@ func (c *conn) query(f func(row []driver.Value) bool, query string, args ...driv
 	}
 }
 
-// number runs a statement that answers with one integer.
-func (c *conn) number(query string) (n int64, err error) {
+// number and text run a statement that answers with one value.
+func (c *conn) number(query string) (int64, error) { return one[int64](c, query) }
+func (c *conn) text(query string) (string, error)  { return one[string](c, query) }
+
+func one[T any](c *conn, query string) (value T, err error) {
 	err = c.query(func(row []driver.Value) bool {
-		n, _ = row[0].(int64)
+		value, _ = row[0].(T)
 		return false
 	}, query)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", query, err)
+		return value, fmt.Errorf("%s: %w", query, err)
 	}
-	return n, nil
+	return value, nil
+}
+
+// transaction runs f between begin and a commit, or rolls back.
+func (c *conn) transaction(begin string, f func() error) error {
+	if _, err := c.exec(begin); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil {
+		_, err = c.exec("COMMIT")
+	}
+	if err != nil {
+		_, _ = c.exec("ROLLBACK") // fails if SQLite has rolled back already
+	}
+	return err
 }
 
 func (c *conn) named(args []driver.Value) []driver.NamedValue {

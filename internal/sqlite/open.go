@@ -10,6 +10,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
+// Marks in SQLite's header.
 const (
 	// applicationID marks the files of this program in SQLite's header ("Slce").
 	applicationID = 0x536c6365
@@ -44,11 +45,16 @@ func openWriter(ctx context.Context, path string) (*conn, error) {
 }
 
 func prepareFile(c *conn, path string) error {
-	if err := checkOwner(c, path); err != nil { // before anything in a foreign file is changed
+	// Before anything in a foreign file is changed, and in one view of it, as another process may be making the schema.
+	if err := c.transaction("BEGIN", func() error { return checkOwner(c, path) }); err != nil {
 		return err
 	}
+	if mode, err := c.text("PRAGMA journal_mode = WAL"); err != nil {
+		return err
+	} else if mode != "wal" {
+		return fmt.Errorf("sqlite: the file system of %s cannot share memory between processes; choose a local disk", path)
+	}
 	for _, pragma := range []string{
-		"PRAGMA journal_mode = WAL",
 		"PRAGMA synchronous = FULL", // every commit is synced; the default in WAL mode would lose the last ones
 		"PRAGMA wal_autocheckpoint = 4000",
 		"PRAGMA journal_size_limit = 67108864",
@@ -58,17 +64,7 @@ func prepareFile(c *conn, path string) error {
 			return err
 		}
 	}
-	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
-	err := createSchema(c, path)
-	if err == nil {
-		_, err = c.exec("COMMIT")
-	}
-	if err != nil {
-		_, _ = c.exec("ROLLBACK") // fails if SQLite has rolled back already
-	}
-	return err
+	return c.transaction("BEGIN IMMEDIATE", func() error { return createSchema(c, path) })
 }
 
 // createSchema looks again, as another process may have made the schema meanwhile.
