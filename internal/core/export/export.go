@@ -147,10 +147,17 @@ func needsQuotes(cell []byte) bool {
 	if len(cell) == 0 {
 		return false
 	}
-	if bytes.ContainsAny(cell, "\",;\t\r\n") || bytes.HasPrefix(cell, []byte("\uFEFF")) {
-		return true
+	for _, c := range cell {
+		switch c {
+		case '"', ',', ';', '\t', '\r', '\n':
+			return true
+		}
 	}
-	return len(bytes.TrimSpace(cell)) != len(cell)
+	first, last := cell[0], cell[len(cell)-1]
+	if first > ' ' && first < utf8.RuneSelf && last > ' ' && last < utf8.RuneSelf {
+		return false
+	}
+	return len(bytes.TrimSpace(cell)) != len(cell) || bytes.HasPrefix(cell, []byte("\uFEFF"))
 }
 
 // jsonlWriter writes one object per line, its keys in the order of the columns.
