@@ -7,15 +7,6 @@ import (
 	"strings"
 )
 
-// asked is a request as the answers see it.
-type asked struct {
-	provider string
-	method   string
-	path     string            // below the provider's prefix
-	query    map[string]string // first values
-	body     map[string]any
-}
-
 // kinds are the APIs that a provider can be. An answer is a function of the request alone.
 var kinds = map[string]func(asked) (status int, body any){
 	"company": company, // GET /companies/{domain}
