@@ -111,12 +111,14 @@ func checkOwner(c *conn, path string) error {
 	return nil
 }
 
-// Waiting for another process's lock starts fast, because a commit takes about a millisecond, and gives up only after
-// a time in which something must be wrong. SQLite's own busy timeout steps up to 100 ms, at which a process that
-// commits without a pause starves all others.
+// Waiting for another process's lock starts fast, because a commit takes about a millisecond, and a process that commits
+// without a pause leaves gaps of microseconds: SQLite's own busy timeout, which steps up to 100 ms, would hardly ever hit
+// one. A lock held for seconds is no commit; it is waited for calmly, up to a time in which something must be wrong.
 const (
 	firstPause = 100 * time.Microsecond
-	maxPause   = 2 * time.Millisecond
+	eagerPause = time.Millisecond
+	eagerFor   = 5 * time.Second
+	calmPause  = 50 * time.Millisecond
 	maxBusy    = time.Minute
 )
 
@@ -128,7 +130,8 @@ func patiently(ctx context.Context, f func() error) error {
 		if !busy(err) {
 			return err
 		}
-		if time.Since(start) > maxBusy {
+		waited := time.Since(start)
+		if waited > maxBusy {
 			return fmt.Errorf("another process has kept it locked for %s: %w", maxBusy, err)
 		}
 		select {
@@ -136,7 +139,10 @@ func patiently(ctx context.Context, f func() error) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		pause = min(2*pause, maxPause)
+		pause = min(2*pause, eagerPause)
+		if waited > eagerFor {
+			pause = calmPause
+		}
 	}
 }
 
