@@ -8,16 +8,18 @@ import (
 	"sluice/internal/core/pacer"
 )
 
-// maxRounds is how often permits that went void are replaced before the rest of a batch is refused.
-const maxRounds = 3
+// maxVoid is how often in a row a whole block of permits may go void before the rest of a batch is refused.
+const maxVoid = 3
 
-// run takes permits for the group in blocks and dispatches its jobs. It returns after the last answer.
+// run takes permits for the group in blocks and dispatches its jobs. It returns after the last answer. What has to
+// wait for a window or a hold is refused at once. What has to wait for one of this process's own calls to end is kept
+// for a moment: a freed slot is used again sooner than a round trip to the runner takes.
 func (e *Executor) run(ctx context.Context, g *group, deliver func(int, call.Answer)) error {
 	workers := newWorkers()
 	defer workers.wait()
 	todo := append(g.retries, g.firsts...)
 	retries := len(g.retries)
-	for round := 1; len(todo) > 0; round++ {
+	for void := 0; len(todo) > 0; {
 		w := g.want
 		w.N, w.Retries = len(todo), max(min(retries, len(todo)), 0)
 		grant, err := e.Pacer.Acquire(ctx, g.scope, w)
@@ -25,22 +27,32 @@ func (e *Executor) run(ctx context.Context, g *group, deliver func(int, call.Ans
 			return err
 		}
 		n := len(grant.Permits)
-		refuse(g.scope, todo[n:], grant, deliver) // at once, not when the others are done
-		b := &block{Executor: e, scope: g.scope, todo: todo[:n], permits: grant.Permits, workers: workers, deliver: deliver}
+		if grant.Reason != pacer.Concurrency {
+			refuse(g.scope, todo[n:], grant, deliver)
+			todo = todo[:n]
+		}
+		b := &block{Executor: e, scope: g.scope, todo: todo, permits: grant.Permits, workers: workers, deliver: deliver}
 		if err := b.spend(ctx); err != nil {
 			return err
 		}
-		retries -= n - len(b.todo)
-		todo = b.todo
-		if round == maxRounds {
-			refuse(g.scope, todo, pacer.Grant{Next: time.Now()}, deliver)
-			return nil
+		used := len(todo) - len(b.todo)
+		retries, todo = retries-used, b.todo
+		if used > 0 {
+			void = 0
+		} else if n > 0 {
+			void++
+		}
+		waits := grant.Reason == pacer.Concurrency && used == n
+		if waits && !e.Pacer.AwaitSlot(ctx, g.scope) || void == maxVoid {
+			refuse(g.scope, todo, grant, deliver)
+			return ctx.Err()
 		}
 	}
 	return nil
 }
 
-// refuse answers jobs that get no permit soon. Nothing was dispatched and no attempt is charged (T4).
+// refuse answers jobs that get no permit soon. Nothing was dispatched and no attempt is charged (T4). Where permits
+// went void, the moments of the grant have passed, and asking again makes sense at once.
 func refuse(scope string, jobs []*job, g pacer.Grant, deliver func(int, call.Answer)) {
 	for _, j := range jobs {
 		deliver(j.index, call.Answer{Outcome: call.Refused, Scope: scope, Until: g.Next, NextFree: g.AskAt})

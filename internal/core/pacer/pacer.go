@@ -59,6 +59,24 @@ func (p *Pacer) Acquire(ctx context.Context, name string, w Want) (Grant, error)
 // Done gives back the slots of n permits, used or not.
 func (p *Pacer) Done(name string, n int) { p.scope(name).release(n) }
 
+// AwaitSlot waits for one of this owner's own calls to end, after a denial by Concurrency, and reports whether it is
+// worth asking again. It waits for the horizon at most, and not at all if this owner has no call in flight.
+func (p *Pacer) AwaitSlot(ctx context.Context, name string) bool {
+	freed := p.scope(name).slotFreed()
+	if freed == nil {
+		return false
+	}
+	t := time.NewTimer(Horizon)
+	defer t.Stop()
+	select {
+	case <-freed:
+		return true
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
 // Report takes note of an answer, once per response and before Done (H16). For a refusal it returns until when the
 // scope is held, and has shared that with all owners unless it returns an error; even then this owner keeps to it and
 // shares it with its next write. A success costs no write: the next Acquire carries it.

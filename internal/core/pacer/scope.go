@@ -26,9 +26,10 @@ type scope struct {
 	leased   int       // slots leased, as of the last write
 	asked    time.Time // when permits were last asked for
 	idle     *time.Timer
-	hold     time.Time // the latest known hold
-	unsaved  time.Time // a hold that could not be written yet
-	next     time.Time // no further permit before this, under nextFor
+	freed    chan struct{} // closed when a slot comes free, if anybody waits for one
+	hold     time.Time     // the latest known hold
+	unsaved  time.Time     // a hold that could not be written yet
+	next     time.Time     // no further permit before this, under nextFor
 	nextFor  []Rule
 	success  time.Time // dispatch time of the latest success
 	seenAt   time.Time // when the state was last read or written
@@ -170,9 +171,31 @@ func (s *scope) release(n int) {
 
 func (s *scope) free(n int) {
 	s.use = max(s.use-n, 0)
+	if s.freed != nil && s.leased > s.use {
+		close(s.freed)
+		s.freed = nil
+	}
 	if s.leased > s.use && s.idle == nil {
 		s.idle = time.AfterFunc(idleFor, s.whenIdle)
 	}
+}
+
+// slotFreed returns a channel that is closed when a slot of this owner comes free; nil if it has none in use.
+func (s *scope) slotFreed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.use == 0 {
+		return nil
+	}
+	if s.freed == nil {
+		s.freed = make(chan struct{})
+	}
+	freed := s.freed
+	if s.leased > s.use { // while nobody looked
+		close(freed)
+		s.freed = nil
+	}
+	return freed
 }
 
 // whenIdle gives unused slots back, unless permits were asked for just now.
