@@ -38,6 +38,7 @@ const boundName = "group commit (the bound)"
 // contenders are those of the comparison, in the order in which they are printed.
 func contenders() []Contender {
 	return []Contender{
+		sluiceEngine(),
 		groupCommit(),
 		commitPerCall(),
 		dbosTransact(),

@@ -30,7 +30,9 @@ type Score struct {
 	Load    Load      `json:"load"`
 	Rates   []float64 `json:"callsPerSecond"` // per round
 	Median  float64   `json:"median"`         // of Rates
-	OfBound float64   `json:"ofBound"`        // the median of the per-round ratios to the bound
+	// Medians of the ratios within each round:
+	OfBound  float64 `json:"ofBound"`            // to the bound
+	SluiceIs float64 `json:"sluiceIs,omitempty"` // how many times as fast Sluice is
 }
 
 // measure finds each contender's row count, which also warms it up, and then runs the rounds.

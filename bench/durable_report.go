@@ -23,11 +23,13 @@ type Report struct {
 }
 
 func newReport(scores []Score, sync time.Duration) Report {
-	at := slices.IndexFunc(scores, func(s Score) bool { return s.Name == boundName })
 	for i := range scores {
 		scores[i].Median = median(scores[i].Rates)
-		if at >= 0 {
-			scores[i].OfBound = ratio(scores[i], scores[at])
+		if bound := find(scores, boundName); bound != nil {
+			scores[i].OfBound = ratio(scores[i], *bound)
+		}
+		if sluice := find(scores, sluiceName); sluice != nil {
+			scores[i].SluiceIs = ratio(*sluice, scores[i])
 		}
 	}
 	return Report{
@@ -38,20 +40,37 @@ func newReport(scores []Score, sync time.Duration) Report {
 	}
 }
 
+func find(scores []Score, name string) *Score {
+	for i := range scores {
+		if scores[i].Name == name {
+			return &scores[i]
+		}
+	}
+	return nil
+}
+
 // print writes the table.
 func (r Report) print(w io.Writer) {
 	fmt.Fprintf(w, "%s, %d CPUs, %s; 4 KB append + sync: %.0f µs\n\n", r.Go, r.CPUs, r.SQLiteDriver, r.SyncMicros)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "contender\tversion\tcalls/s\tlowest\thighest\tof the bound\trows per run\t")
+	fmt.Fprintln(table, "contender\tversion\tcalls/s\tlowest\thighest\tof the bound\tSluice is\trows per run\t")
 	for _, s := range r.Scores {
-		fmt.Fprintf(table, "%s\t%s\t%.0f\t%.0f\t%.0f\t%.4f\t%d\t\n",
-			s.Name, s.Version, s.Median, slices.Min(s.Rates), slices.Max(s.Rates), s.OfBound, s.Load.Rows)
+		fmt.Fprintf(table, "%s\t%s\t%.0f\t%.0f\t%.0f\t%.3f\t%s\t%d\t\n",
+			s.Name, s.Version, s.Median, slices.Min(s.Rates), slices.Max(s.Rates), s.OfBound, times(s.SluiceIs), s.Load.Rows)
 	}
 	table.Flush()
 	fmt.Fprintln(w)
 	for _, s := range r.Scores {
 		fmt.Fprintf(w, "%s: %s\n", s.Name, s.Note)
 	}
+}
+
+// times says how many times as fast Sluice is, if it was measured.
+func times(factor float64) string {
+	if factor == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g×", factor)
 }
 
 // ratio is the median over the rounds of how many times as fast a is as b: within a round, so that a slow minute of the

@@ -127,9 +127,10 @@ func TestReportRatiosAreTakenWithinARound(t *testing.T) {
 	report := newReport([]Score{
 		{Name: boundName, Rates: []float64{1000, 100, 1000}},
 		{Name: "peer", Rates: []float64{500, 50, 400}},
+		{Name: sluiceName, Rates: []float64{1000, 200, 1200}},
 	}, 100*time.Microsecond)
-	if got := report.Scores[1]; got.OfBound != 0.5 || got.Median != 400 {
-		t.Fatalf("of the bound %v, median %v; want 0.5 and 400", got.OfBound, got.Median)
+	if got := report.Scores[1]; got.OfBound != 0.5 || got.Median != 400 || got.SluiceIs != 3 {
+		t.Fatalf("of the bound %v, median %v, Sluice is %v times as fast; want 0.5, 400 and 3", got.OfBound, got.Median, got.SluiceIs)
 	}
 }
 
