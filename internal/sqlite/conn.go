@@ -101,12 +101,16 @@ func one[T any](c *conn, query string) (value T, err error) {
 	return value, nil
 }
 
-// transaction runs f between begin and a commit, or rolls back.
+// transaction runs f between begin and end.
 func (c *conn) transaction(begin string, f func() error) error {
 	if _, err := c.exec(begin); err != nil {
 		return err
 	}
-	err := f()
+	return c.end(f())
+}
+
+// end commits the open transaction, or rolls it back if there was an error.
+func (c *conn) end(err error) error {
 	if err == nil {
 		_, err = c.exec("COMMIT")
 	}

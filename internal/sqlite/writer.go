@@ -71,24 +71,16 @@ var errGone = errors.New("sqlite: nothing to write")
 // else's; any other error ends the transaction for all.
 func (w *writer) commit(group []*write, outcomes []error) error {
 	now := time.Now()
-	var err error
+	err := w.sweep(now)
 	for i, wr := range group {
-		err = wr.do(w.conn, now.Unix())
-		if !errors.Is(err, table.ErrConflict) && err != nil {
+		if err != nil {
 			break
 		}
-		outcomes[i], err = err, nil
+		if err = wr.do(w.conn, now.Unix()); errors.Is(err, table.ErrConflict) {
+			outcomes[i], err = err, nil
+		}
 	}
-	if err == nil {
-		err = w.sweep(now)
-	}
-	if err == nil {
-		_, err = w.conn.exec("COMMIT")
-	}
-	if err != nil {
-		_, _ = w.conn.exec("ROLLBACK") // fails if SQLite has rolled back already
-	}
-	return err
+	return w.conn.end(err)
 }
 
 // Expired items are removed in passing: some with a transaction that is written anyway, once in a while.
