@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/metrics"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 	"sluice/internal/sqlite"
 )
 
-// table generates a CSV or JSONL of n rows without keeping it.
+// generated makes a CSV or JSONL of n rows without keeping it.
 type generated struct {
 	n, at int
 	line  func(dst []byte, i int) []byte
@@ -74,6 +75,20 @@ func perSecond(b *testing.B, what string, n int) {
 func BenchmarkCSV(b *testing.B) {
 	const rows = 200_000
 	text, _ := io.ReadAll(csvRows(rows))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		src, err := Open("a.csv", readerOf(text), Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		drain(b, src)
+	}
+	perSecond(b, "rows", rows)
+}
+
+func BenchmarkCSVQuoted(b *testing.B) {
+	const rows = 100_000
+	text := []byte("id,email,note\n" + strings.Repeat("12345,\"user@example.com\",\"says \"\"hi\"\",\nor so\"\n", rows))
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		src, err := Open("a.csv", readerOf(text), Options{})

@@ -45,8 +45,16 @@ type Digester interface {
 }
 
 // Open reads the source's beginning and returns its rows. name serves the messages and tells the format by its
-// extension (.csv, .tsv, .txt, .jsonl, .ndjson, .json); "-" is standard input, whose format is told by its first
-// character. Errors are *PosError where there is a position.
+// extension (.csv, .tsv, .txt, .jsonl, .ndjson, .json); for other names, and for "-", which is standard input, the
+// first character tells it. Errors are *PosError where there is a position, and ErrEmpty for a source without
+// anything in it.
+//
+// CSV is RFC 4180: a header, then rows with as many fields, of text. LF, CRLF or CR end lines; blank lines are
+// skipped (an empty cell of a one-column table is written ""); cells are kept as they are, with their spaces and
+// line ends. JSONL has one object per line, blank lines skipped; JSON is one array of objects. Their values have
+// types and may be nested, their columns are learned in the order in which they appear, and a key that a row lacks
+// is null. Refused everywhere: invalid text, NUL bytes, columns without a name or with one that is taken, numbers
+// that would be rounded, records over MaxRecord and tables over MaxColumns.
 func Open(name string, r io.Reader, opts Options) (Source, error) {
 	if opts.Limit < 0 {
 		return nil, fmt.Errorf("%s: the limit is %d; it must be positive", displayName(name), opts.Limit)

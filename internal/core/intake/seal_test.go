@@ -291,6 +291,24 @@ func TestM1OneOfTwoSealersWins(t *testing.T) {
 	})
 }
 
+// A sealer that slept through claims, a refusal and a deletion does not take a new claim for its own.
+func TestM1OvertakenSealerStaysOut(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		src := &interleaved{Source: openText(t, "t.csv", numberedRows(0, 10), Options{}), meanwhile: func() {
+			if err := Discard(t.Context(), st, "r"); err != nil {
+				t.Error(err)
+			}
+			crashWhileStaging(t, st, numberedRows(0, 6000), "")
+		}}
+		if _, err := Seal(t.Context(), st, "r", src, Position(), SealOptions{}); !errors.Is(err, table.ErrConflict) {
+			t.Errorf("got %v", err)
+		}
+		if _, err := LoadSealed(t.Context(), st, "r"); !errors.Is(err, ErrNotSealed) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 // failing is a table whose nth write fails, before or after it is made.
 type failing struct {
 	table.Table

@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"hash"
 
@@ -214,9 +215,10 @@ func (s *stager) write(ctx context.Context, g pageGroup) error {
 	if len(g.entries) == 0 {
 		return nil
 	}
-	if _, version, err := loadState(ctx, s.st, s.run); err != nil {
+	switch _, version, err := loadState(ctx, s.st, s.run); {
+	case err != nil && !errors.Is(err, table.ErrNotFound):
 		return err
-	} else if version != s.version {
+	case err != nil || version != s.version:
 		return fmt.Errorf("run %s: its input is being sealed by another process: %w", s.run, table.ErrConflict)
 	}
 	return s.st.SaveMany(ctx, g.entries)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"sluice/internal/core/frame"
@@ -43,7 +44,9 @@ func claim(ctx context.Context, st *store.Store, run, fingerprint string) (int64
 	cond := table.VersionIs(version)
 	switch {
 	case errors.Is(err, table.ErrNotFound):
-		cond = table.Absent()
+		// Versions of a new mark begin anywhere, so that a sealer that was overtaken by a whole life of the mark
+		// (claimed, refused, deleted) does not take the next one for its own.
+		cond, version = table.Absent(), rand.Int64N(1<<62)
 	case err != nil:
 		return 0, Sealed{}, err
 	case old.State == sealed:
