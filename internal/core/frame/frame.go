@@ -3,11 +3,10 @@
 package frame
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
-
-	"encoding/binary"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -34,6 +33,16 @@ var (
 	decoder = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(MaxPlain),
 		zstd.WithDecoderLowmem(true)))
 )
+
+// The coders build their pools at first use. That must not happen inside a test's bubble of fake time, whose channels
+// cannot be used outside it.
+func init() {
+	for _, e := range []*zstd.Encoder{encoder, fast} {
+		if _, err := decoder.DecodeAll(e.EncodeAll([]byte{0}, nil), nil); err != nil {
+			panic(err) // what was just encoded can be decoded
+		}
+	}
+}
 
 func must[T any](v T, err error) T {
 	if err != nil {
