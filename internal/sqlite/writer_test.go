@@ -234,6 +234,23 @@ func TestFullDiskFailsTheGroupAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestFailedStatementUndoesItsGroup(t *testing.T) {
+	tab := openAt(t, filepath.Join(t.TempDir(), "state.db"))
+	err := tab.queue.submit(t.Context(), 0, func(c *conn, now int64) error {
+		if err := c.put(item1("a"), table.Always(), now); err != nil {
+			return err
+		}
+		_, err := c.exec("DELETE FROM nowhere")
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "state.db: SQL logic error: no such table: nowhere") {
+		t.Errorf("got %v", err)
+	}
+	if err := tab.Put(t.Context(), item1("a"), table.Absent()); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
 func TestClosedTable(t *testing.T) {
 	inBubble(t, func(t *testing.T, tab *Table) {
 		release := lockOut(t, tab.path)
