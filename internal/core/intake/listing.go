@@ -34,6 +34,9 @@ func (s *stager) saveRefs() error {
 }
 
 func (s *stager) saveJSON(key table.Key, v any) error {
+	if err := s.stillOurs(s.ctx); err != nil {
+		return err
+	}
 	plain, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -59,6 +62,9 @@ func inputDigest(sum hash.Hash, columns []string) string {
 
 // dropLeftovers deletes what an earlier staging wrote past the end of this one.
 func (s *stager) dropLeftovers() error {
+	if err := s.stillOurs(s.ctx); err != nil {
+		return err
+	}
 	for prefix, end := range map[string]table.Key{
 		"p/": pageKey(s.run, s.pages), "m/": manifestKey(s.run, s.sets), "d/": duplicatesKey(s.run, s.dupSets),
 	} {

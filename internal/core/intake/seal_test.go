@@ -279,14 +279,17 @@ func (s *interleaved) Next() (Row, error) {
 
 func TestM1OneOfTwoSealersWins(t *testing.T) {
 	onStores(t, func(t *testing.T, st *store.Store) {
-		src := &interleaved{Source: openText(t, "t.csv", numberedRows(0, 3000), Options{}), meanwhile: func() {
-			mustSeal(t, st, "r", openText(t, "t.csv", numberedRows(5000, 2000), Options{}), Position())
-		}}
-		if _, err := Seal(t.Context(), st, "r", src, Position(), SealOptions{}); !errors.Is(err, table.ErrConflict) {
-			t.Errorf("the late one: %v", err)
-		}
-		if rows, _ := allRows(t, st, "r"); len(rows) != 2000 || rows[0]["a"] != "5000" {
-			t.Errorf("%d rows, first %v", len(rows), rows[0])
+		for _, late := range []int{0, 10, 3000} { // the late one has none, less, or more than what is sealed
+			run := fmt.Sprint("r", late)
+			src := &interleaved{Source: openText(t, "t.csv", numberedRows(0, late), Options{}), meanwhile: func() {
+				mustSeal(t, st, run, openText(t, "t.csv", numberedRows(5000, 2000), Options{}), Position())
+			}}
+			if _, err := Seal(t.Context(), st, run, src, Position(), SealOptions{}); !errors.Is(err, table.ErrConflict) {
+				t.Errorf("the late one: %v", err)
+			}
+			if rows, _ := allRows(t, st, run); len(rows) != 2000 || rows[0]["a"] != "5000" {
+				t.Errorf("%d rows, first %v", len(rows), rows[0])
+			}
 		}
 	})
 }
@@ -534,7 +537,11 @@ func TestH7SealedInputDecides(t *testing.T) {
 func TestManifestRange(t *testing.T) {
 	st := &store.Store{Table: memory.New()}
 	refs := make([]PageRef, 2*refsPer+10)
-	s := newStager(t.Context(), st, "r", 1)
+	version, _, err := claim(t.Context(), st, "r", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStager(t.Context(), st, "r", version)
 	for i := range refs {
 		refs[i] = PageRef{First: int64(i), Rows: 1, Digest: fmt.Sprint(i)}
 		if err := s.list(refs[i]); err != nil {

@@ -208,20 +208,29 @@ func (g *pageGroup) full() bool {
 	return len(g.entries) == groupPages || g.bytes >= groupBytes || g.weight >= groupPlain
 }
 
-// write saves a group if the claim is still ours. A process that lost it can so overwrite at most what it had begun
-// to write; if that is not what the other one wrote, its digests tell.
+// write saves a group.
 func (s *stager) write(ctx context.Context, g pageGroup) error {
 	defer s.weight.Release(g.weight)
 	if len(g.entries) == 0 {
 		return nil
 	}
-	switch _, version, err := loadState(ctx, s.st, s.run); {
+	if err := s.stillOurs(ctx); err != nil {
+		return err
+	}
+	return s.st.SaveMany(ctx, g.entries)
+}
+
+// stillOurs is asked before every change. A process that lost its claim can so change at most what it had begun to;
+// if that is not what the other one wrote, the digests tell.
+func (s *stager) stillOurs(ctx context.Context) error {
+	_, version, err := loadState(ctx, s.st, s.run)
+	switch {
 	case err != nil && !errors.Is(err, table.ErrNotFound):
 		return err
 	case err != nil || version != s.version:
 		return fmt.Errorf("run %s: its input is being sealed by another process: %w", s.run, table.ErrConflict)
 	}
-	return s.st.SaveMany(ctx, g.entries)
+	return nil
 }
 
 // nextPacked waits for the next draft's pages, in order; nil is the end.
