@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,9 +121,8 @@ const maxExcerpt = 200
 func excerpt(body []byte, cred *credential) string {
 	const scan = 4 << 10
 	text := string(body[:min(len(body), scan)])
-	if cred != nil && cred.secret != "" {
-		text = strings.ReplaceAll(text, cred.secret, "***")
-		text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(cred.secret)), "***")
+	if cred != nil {
+		text = cred.redact(text)
 	}
 	text = strings.Map(func(r rune) rune {
 		switch {

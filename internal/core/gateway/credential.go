@@ -23,6 +23,7 @@ const secretFor = time.Minute
 type credential struct {
 	scope  string
 	secret string // for oauth2, the access token
+	user   string // basic
 	until  time.Time
 }
 
@@ -63,7 +64,7 @@ func (c *credentials) get(ctx context.Context, p *mapspec.Provider) (*credential
 	if s.cred != nil && now.Before(s.cred.until) {
 		return s.cred, nil
 	}
-	cred := &credential{until: now.Add(secretFor)}
+	cred := &credential{user: p.Auth.User, until: now.Add(secretFor)}
 	id := ""
 	if p.Auth.Kind != mapspec.AuthNone {
 		secret, err := c.secrets.Resolve(ctx, p.Auth.Secret)
@@ -127,6 +128,20 @@ func (c *credential) apply(req *Request, auth mapspec.Auth) {
 	case mapspec.AuthOAuth2:
 		setHeader(req, "Authorization", "Bearer "+c.secret)
 	}
+}
+
+// redact removes the credential from text that a provider sent, in every form in which it was sent to the provider.
+func (c *credential) redact(text string) string {
+	if c.secret == "" {
+		return text
+	}
+	const gone = "***"
+	return strings.NewReplacer(
+		c.secret, gone,
+		url.QueryEscape(c.secret), gone,
+		strings.TrimPrefix(basic(c.user, c.secret), "Basic "), gone,
+		base64.StdEncoding.EncodeToString([]byte(c.secret)), gone,
+	).Replace(text)
 }
 
 func setHeader(req *Request, name, value string) {

@@ -86,6 +86,26 @@ func TestCredentialTravelsAsDeclared(t *testing.T) {
 	}
 }
 
+// echo answers with what it was sent, as some providers do.
+type echo struct{}
+
+func (echo) Send(_ context.Context, r *gateway.Request) (*gateway.Response, error) {
+	return &gateway.Response{Status: 400, Body: []byte("you sent " + r.URL + " " + r.Header.Get("Authorization") + " " + r.Header.Get("X-Key"))}, nil
+}
+
+func TestT6EchoedCredentialIsRedacted(t *testing.T) {
+	for auth, leak := range map[string]string{
+		`{header: X-Key, value: "k=${secret};", secret: "env:K"}`: "s3&cret",
+		`{query: key, secret: "env:K"}`:                           "s3%26cret",
+		`{basic: {user: ann}, secret: "env:K"}`:                   "YW5uOnMzJmNyZXQ=",
+	} {
+		a := single(t, auth, echo{}, &vault{value: "s3&cret"})()
+		if m := a.Error.Message; strings.Contains(m, leak) || !strings.Contains(m, "***") {
+			t.Errorf("%s: %s", auth, m)
+		}
+	}
+}
+
 func TestT6SecretIsKeptBrieflyAndAskedAgainAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, v := &script{api: 200}, &vault{value: "old"}

@@ -24,6 +24,35 @@ func open(t *testing.T, c *mapspec.Catalogue, s gateway.Sender) call.Gateway {
 
 func TestExecutorKeepsTheContract(t *testing.T) { gatewaytest.Run(t, open) }
 
+// wire carries attempts and answers as JSON, as a gateway in another process gets and gives them.
+type wire struct{ call.Gateway }
+
+func (w wire) Execute(ctx context.Context, batch []call.Attempt, deliver func(int, call.Answer)) error {
+	var there []call.Attempt
+	if err := carry(batch, &there); err != nil {
+		return err
+	}
+	return w.Gateway.Execute(ctx, there, func(i int, a call.Answer) {
+		var back call.Answer
+		if err := carry(a, &back); err != nil {
+			panic(err) // of a test
+		}
+		deliver(i, back)
+	})
+}
+
+func carry(from, to any) error {
+	b, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, to)
+}
+
+func TestContractHoldsOverJSON(t *testing.T) {
+	gatewaytest.Run(t, func(t *testing.T, c *mapspec.Catalogue, s gateway.Sender) call.Gateway { return wire{open(t, c, s)} })
+}
+
 // instant answers at once, as a tool in the process does.
 type instant struct{ res *gateway.Response }
 

@@ -186,7 +186,7 @@ func (s *State) recover(success time.Time) bool {
 }
 
 func validity(rules []Rule) time.Duration {
-	valid := maxSlack / 2
+	valid := maxLong / 2
 	for _, r := range rules {
 		valid = min(valid, r.normal().validity())
 	}

@@ -140,6 +140,17 @@ func TestH17DefaultsOfBurst(t *testing.T) {
 	}
 }
 
+func TestH17SlackOfWindows(t *testing.T) {
+	for per, want := range map[time.Duration]time.Duration{
+		50 * time.Millisecond: 10 * time.Millisecond, time.Second: 30 * time.Millisecond, 10 * time.Second: 250 * time.Millisecond,
+		time.Minute: 250 * time.Millisecond, time.Hour: 3600 * time.Millisecond, 24 * time.Hour: 5 * time.Second,
+	} {
+		if got := (Rule{Rate: 1, Per: per}).slack(); got != want {
+			t.Errorf("slack of %v: %v, want %v", per, got, want)
+		}
+	}
+}
+
 func TestH17ForecastStaggers(t *testing.T) {
 	rules := []Rule{{Rate: 600, Per: time.Minute}}
 	_, s := grant(t, epoch, State{}, Ask{Owner: "a", N: 600, Rules: rules})

@@ -193,7 +193,7 @@ func (s *scope) finish(b batch, g Grant) {
 		if g.Reason != Concurrency {
 			s.next, s.nextFor = g.Next, b.asks[0].Rules
 		}
-		share(g, b.asks)
+		divide(g, b.asks)
 	}
 	for _, a := range b.asks {
 		if a.Concurrency > 0 && !a.abandoned {
@@ -227,8 +227,8 @@ func (s *scope) fail(b batch, err error) {
 	}
 }
 
-// share hands the permits of one grant to the asks: retries first, then in order of arrival.
-func share(g Grant, asks []*ask) {
+// divide hands the permits of one grant to the asks: retries first, then in order of arrival.
+func divide(g Grant, asks []*ask) {
 	left := g.Permits
 	give := func(a *ask, n int) {
 		n = min(n, len(left))

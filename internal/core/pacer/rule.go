@@ -12,11 +12,14 @@ type Rule struct {
 }
 
 // The slack by which a window is enlarged: a share of it, within bounds. The lower bound keeps permits of very short
-// windows usable with the timers of an ordinary host.
+// windows usable with the timers of an ordinary host. The upper one is what a long window should lose at most, and
+// grows with it: a permit of a daily limit that goes void because the process stood still is gone for a day.
 const (
 	slackShare = 0.03
 	minSlack   = 10 * time.Millisecond
 	maxSlack   = 250 * time.Millisecond
+	longShare  = 0.001 // of the window, where that is more than maxSlack
+	maxLong    = 5 * time.Second
 
 	shortWindow = 10 * time.Second
 )
@@ -34,8 +37,11 @@ func (r Rule) normal() Rule {
 }
 
 func (r Rule) slack() time.Duration {
-	return min(max(time.Duration(slackShare*float64(r.Per)), minSlack), maxSlack)
+	limit := max(maxSlack, min(share(longShare, r.Per), maxLong))
+	return min(max(share(slackShare, r.Per), minSlack), limit)
 }
+
+func share(part float64, d time.Duration) time.Duration { return time.Duration(part * float64(d)) }
 
 // window is the enlarged window in nanoseconds.
 func (r Rule) window() int64 { return int64(r.Per + r.slack()) }
