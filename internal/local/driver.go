@@ -12,6 +12,7 @@ import (
 
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
+	"sluice/internal/core/table"
 )
 
 // ErrStopped: the run was parked because it was asked to stop. Nothing is lost; it can be resumed.
@@ -28,10 +29,13 @@ type Driver struct {
 	Ports    run.Ports // Owner is the process; every slice gets a name of its own
 	Settings run.Settings
 	OnPark   func(wakeAt time.Time)
+	OnWake   func()
+	Usage    func() table.Usage // what the store was asked to do so far; nil is not booked
 
 	mu      sync.Mutex
 	slices  int
 	running map[string]bool
+	booked  table.Usage // of Usage, what the record of the run says already
 }
 
 // Drive runs slices until the run has ended, waiting between them as long as they ask for, and finishes it. It
@@ -47,9 +51,11 @@ func (d *Driver) Drive(ctx context.Context, job *run.Job) error {
 		case errors.Is(err, ErrStopped), ctx.Err() != nil:
 			return errors.Join(err, job.Run.Refresh(context.WithoutCancel(ctx), d.Ports.Store))
 		default:
+			d.book(job)
 			return errors.Join(err, job.Fail(context.WithoutCancel(ctx), d.Ports.Store, err))
 		}
 	}
+	d.book(job)
 	err := job.Finish(ctx, d.Ports.Store)
 	if err != nil && run.Permanent(err) {
 		return errors.Join(err, job.Fail(context.WithoutCancel(ctx), d.Ports.Store, err))
@@ -136,6 +142,7 @@ func (d *Driver) stopped() bool {
 
 // wait is the Wait state: nothing runs until the time has come.
 func (d *Driver) wait(ctx context.Context, job *run.Job, until time.Time) error {
+	d.book(job)
 	if err := job.Park(ctx, d.Ports.Store, until); err != nil {
 		return fmt.Errorf("record of run %s: %w", job.Run.ID, err)
 	}
@@ -145,11 +152,26 @@ func (d *Driver) wait(ctx context.Context, job *run.Job, until time.Time) error 
 	if err := d.sleep(ctx, until); err != nil {
 		return err
 	}
+	if d.OnWake != nil {
+		d.OnWake()
+	}
 	return job.AtWork(ctx, d.Ports.Store)
+}
+
+// book adds what the store was asked to do to the run's record, which the caller saves: the sum over all processes
+// that worked on the run, but for each one's last few operations.
+func (d *Driver) book(job *run.Job) {
+	if d.Usage == nil {
+		return
+	}
+	used := d.Usage()
+	job.Run.Usage = job.Run.Usage.Add(used.Sub(d.booked))
+	d.booked = used
 }
 
 // park leaves the run to be resumed later.
 func (d *Driver) park(ctx context.Context, job *run.Job, res run.Result) error {
+	d.book(job)
 	if err := job.Park(ctx, d.Ports.Store, res.WakeAt); err != nil {
 		return err
 	}

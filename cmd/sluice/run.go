@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"sluice/internal/core/intake"
+	"sluice/internal/core/run"
+	"sluice/internal/core/sheet"
+	"sluice/internal/local"
+)
+
+type runCmd struct {
+	Map   string `arg:"" help:"Map file (YAML or JSON)."`
+	Tools string `placeholder:"FILE" help:"Tool catalogue (YAML or JSON); needed if the map makes calls."`
+	input
+	endFlags
+	stateFlag
+	ID          string            `name:"run" placeholder:"ID" help:"Name of the run. The same name with the same map and input goes on with it; with others it is refused. Default: a new one."`
+	Set         map[string]string `mapsep:"none" placeholder:"K=V" help:"Value of a variable of the map; may be repeated."`
+	Concurrency int               `placeholder:"N" help:"Rows at work at once; default: what the map says, or automatic."`
+	Force       bool              `help:"Do not reuse results of earlier runs (of tools with a cache)."`
+	Limit       int64             `placeholder:"N" help:"Read only the first N rows."`
+	Statuses    bool              `name:"status-columns" help:"Write _status and _error also when no row failed."`
+}
+
+// endFlags say how a run ends; run and resume share them.
+type endFlags struct {
+	Out   string `placeholder:"FILE" help:"Where to write the finished table: .csv or .jsonl, - for CSV on standard output. It appears whole or not at all."`
+	JSON  bool   `name:"json" help:"Print one JSON object about the run at its end on standard output."`
+	Quiet bool   `short:"q" help:"No progress and no summary; errors only."`
+}
+
+func (f *endFlags) check() (out string, err error) {
+	if f.JSON && f.Out == "-" {
+		return "", usagef("--json and --out - would both write to standard output; give --out a file")
+	}
+	return checkOut(f.Out)
+}
+
+// Help implements kong.HelpProvider.
+func (*runCmd) Help() string {
+	return `Examples:
+  sluice run leads.map.yaml --tools tools.yaml --in leads.csv --out enriched.csv
+  sluice run leads.map.yaml --tools tools.yaml --in leads.csv --limit 10        try ten rows first
+  cat leads.jsonl | sluice run upper.map.yaml --in - --out -                    from a pipe to a pipe
+  sluice run leads.map.yaml --tools tools.yaml --in leads.csv --run monday --set country=AT
+
+Ctrl-C parks the run: nothing is lost, and "sluice resume" goes on with it. A second Ctrl-C stops at once.`
+}
+
+// Run implements the command.
+func (c *runCmd) Run(a *app) error {
+	i := a.interruption()
+	defer i.end()
+	s, out, err := c.check(i.ctx, a)
+	if err != nil {
+		return err
+	}
+	st, err := local.Open(i.ctx, c.State)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.start(a, i, st, s, out), st.Close())
+}
+
+// check finds what is wrong with the arguments and files before anything is written or called.
+func (c *runCmd) check(ctx context.Context, a *app) (*spec, string, error) {
+	s, err := loadSpec(c.Map, c.Tools)
+	if err != nil {
+		return nil, "", err
+	}
+	switch {
+	case c.Concurrency < 0:
+		return nil, "", usagef("--concurrency %d: it must be positive", c.Concurrency)
+	case c.Limit < 0:
+		return nil, "", usagef("--limit %d: it must be positive", c.Limit)
+	}
+	out, err := c.endFlags.check()
+	if err != nil {
+		return nil, "", err
+	}
+	return s, out, checkSecrets(ctx, a.secretsSource(), usedTools(s.m))
+}
+
+func (c *runCmd) start(a *app, i *interruption, st *local.State, s *spec, out string) error {
+	req, err := c.request(a, s, out)
+	if err != nil {
+		return err
+	}
+	claim, err := st.Claim(req.ID)
+	if err != nil {
+		return atWork(err, req.ID)
+	}
+	defer claim.Release()
+	job, err := run.Start(i.ctx, st.Store, req)
+	if err != nil {
+		return startError(err)
+	}
+	return a.work(i, st, job, work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.State})
+}
+
+func (c *runCmd) request(a *app, s *spec, out string) (run.Request, error) {
+	format, err := c.options(c.Limit)
+	if err != nil {
+		return run.Request{}, err
+	}
+	print, err := c.fingerprint()
+	if err != nil {
+		return run.Request{}, usage(err)
+	}
+	id := c.ID
+	if id == "" {
+		id = strings.ToLower(ulid.Make().String())
+	}
+	return run.Request{
+		ID: id, Documents: s.docs, Set: c.Set, InputName: c.In, Format: format,
+		Input:       func() (io.ReadCloser, error) { return c.open(a.stdin) },
+		Seal:        intake.SealOptions{Fingerprint: print, Recheck: c.fingerprint},
+		Concurrency: c.Concurrency, Force: c.Force, Out: out, Statuses: c.Statuses,
+	}, nil
+}
+
+// startError tells mistakes in what was given from failures of the machine.
+func startError(err error) error {
+	if local.StoreFailed(err) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return usage(err)
+}
+
+func atWork(err error, id string) error {
+	if errors.Is(err, local.ErrAtWork) {
+		return fmt.Errorf("%w; `sluice runs %s` shows how far it is", err, clean(id))
+	}
+	return err
+}
+
+type resumeCmd struct {
+	ID string `arg:"" name:"run" help:"Id of the run."`
+	endFlags
+	stateFlag
+	Concurrency int `placeholder:"N" help:"Rows at work at once; default: as the run was started."`
+}
+
+// Help implements kong.HelpProvider.
+func (*resumeCmd) Help() string {
+	return `Examples:
+  sluice resume monday
+  sluice resume monday --out enriched.jsonl      another output than the run was started with
+
+A run goes on with the map, the tools and the input that it was started with, whatever has become of the files.
+A run that has ended is not run again: its result is printed, and its output is written again.`
+}
+
+// Run implements the command.
+func (c *resumeCmd) Run(a *app) error {
+	i := a.interruption()
+	defer i.end()
+	out, err := c.endFlags.check()
+	if err != nil {
+		return err
+	}
+	st, err := a.open(i.ctx, c.State)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.resume(a, i, st, out), st.Close())
+}
+
+func (c *resumeCmd) resume(a *app, i *interruption, st *local.State, out string) error {
+	claim, err := st.Claim(c.ID)
+	if err != nil {
+		return atWork(err, c.ID)
+	}
+	defer claim.Release()
+	job, err := loadJob(i.ctx, st, c.ID)
+	if err != nil {
+		return err
+	}
+	if job.Run.Status == sheet.Staging {
+		return usagef("run %s: its input was not read to the end; start it again with the same `sluice run ... --run %s`", c.ID, c.ID)
+	}
+	if err := checkSecrets(i.ctx, a.secretsSource(), usedTools(job.Map)); err != nil && !job.Run.Status.Ended() {
+		return err
+	}
+	w := work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.State, again: true}
+	return a.work(i, st, job, w)
+}
+
+// loadJob loads a run for a command that names it.
+func loadJob(ctx context.Context, st *local.State, id string) (*run.Job, error) {
+	job, err := run.LoadJob(ctx, st.Store, id)
+	if errors.Is(err, sheet.ErrNoRun) {
+		return nil, usagef("there is no run %q in %s; `sluice runs` lists them", id, st.Dir)
+	}
+	return job, err
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"sluice/internal/core/sheet"
+	"sluice/internal/local"
+)
+
+type runsCmd struct {
+	ID   string `arg:"" optional:"" name:"run" help:"Show this run."`
+	JSON bool   `name:"json" help:"Print JSON: one object per line."`
+	stateFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*runsCmd) Help() string {
+	return `Examples:
+  sluice runs                  all runs, the newest first
+  sluice runs monday           one run in detail
+  sluice runs --json
+
+It only reads, and works while another process is at work on the runs. A run that is "interrupted" was at work when
+its process ended; "sluice resume" goes on with it.`
+}
+
+// Run implements the command.
+func (c *runsCmd) Run(a *app) (err error) {
+	ctx, cancel := a.context()
+	defer cancel()
+	st, err := a.open(ctx, c.State)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	if c.ID != "" {
+		return c.one(ctx, a, st)
+	}
+	return c.list(ctx, a, st)
+}
+
+// entry is a run in a listing.
+type entry struct {
+	report
+	Name      string       `json:"name"`
+	AtWork    bool         `json:"atWork"` // a living process is working on it, or waits to go on with it
+	CreatedAt *time.Time   `json:"createdAt"`
+	WakeAt    *time.Time   `json:"wakeAt"`
+	Error     string       `json:"error,omitempty"`
+	Holds     []local.Hold `json:"holds,omitempty"`
+}
+
+func newEntry(st *local.State, r *sheet.Run) entry {
+	return entry{report: newReport(r, r.Out), Name: r.Name, AtWork: st.AtWork(r.ID),
+		CreatedAt: instant(r.CreatedAt), WakeAt: instant(r.WakeAt), Error: r.Error}
+}
+
+// status says for people what the record cannot know: that nobody is at work any more.
+func (e entry) status() string {
+	if !e.AtWork && (e.Status == string(sheet.Running) || e.Status == string(sheet.Staging)) {
+		return "interrupted"
+	}
+	return e.Status
+}
+
+func (c *runsCmd) list(ctx context.Context, a *app, st *local.State) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	found := false
+	now := time.Now()
+	for r, err := range sheet.List(ctx, st.Store) {
+		if err != nil {
+			return err
+		}
+		e := newEntry(st, r)
+		if c.JSON {
+			if err := a.printJSON(e); err != nil {
+				return err
+			}
+			continue
+		}
+		if !found {
+			fmt.Fprintln(w, "ID\tNAME\tSTATUS\tROWS\tFAILED\tSTARTED\tWAKES")
+		}
+		found = true
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s/%s\t%s\t%s\t%s\n", clean(e.ID), shorten(clean(e.Name), 40), e.status(),
+			number(r.Counts.Ended()), number(r.Sealed.Rows), number(e.Failed), when(e.StartedAt, now), when(e.WakeAt, now))
+	}
+	if !found && !c.JSON {
+		fmt.Fprintln(w, "There are no runs yet.")
+	}
+	return w.Flush()
+}
+
+func when(t *time.Time, now time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return clock(*t, now)
+}
+
+func (c *runsCmd) one(ctx context.Context, a *app, st *local.State) error {
+	r, err := sheet.Load(ctx, st.Store, c.ID)
+	if errors.Is(err, sheet.ErrNoRun) {
+		return usagef("there is no run %q in %s; `sluice runs` lists them", c.ID, st.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	e := newEntry(st, r)
+	if !r.Status.Ended() {
+		if e.Holds, err = local.Holds(ctx, st.Store, r); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return a.printJSON(e)
+	}
+	return printRun(a, e, r)
+}
+
+func printRun(a *app, e entry, r *sheet.Run) error {
+	now := time.Now()
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	line := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, clean(fmt.Sprintf(format, args...))) }
+	line("run", "%s", e.ID)
+	line("name", "%s", e.Name)
+	line("status", "%s", e.status())
+	line("map", "%s", r.MapFile)
+	line("input", "%s", r.Input)
+	line("rows", "%s of %s done, %s failed, %s", number(e.Completed+e.Failed), number(r.Sealed.Rows), number(e.Failed),
+		plural(e.Duplicates, "duplicate", "duplicates"))
+	line("calls", "%s: %s dispatched (%s refused with 429), %s reused, %s cached", number(e.Calls.Logical),
+		number(e.Calls.Dispatched), number(e.Calls.Refused429), number(e.Calls.Reused), number(e.Calls.Cached))
+	line("cost", "%s", e.Cost)
+	line("started", "%s", when(e.StartedAt, now))
+	line("finished", "%s", when(e.FinishedAt, now))
+	if e.WakeAt != nil && !r.Status.Ended() {
+		line("wakes", "%s", when(e.WakeAt, now))
+	}
+	for _, h := range e.Holds {
+		line("held", "%s", hold{Provider: h.Provider, Why: "held", Until: h.Until, Rows: h.Rows}.text(now))
+	}
+	if r.Out != "" {
+		line("output", "%s", r.Out)
+	}
+	if r.Error != "" {
+		line("error", "%s", r.Error)
+	}
+	return w.Flush()
+}
+
+// printJSON prints one object on one line.
+func (a *app) printJSON(v any) error {
+	text, err := marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(a.stdout, text)
+	return err
+}

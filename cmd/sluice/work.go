@@ -1,0 +1,163 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"sluice/internal/core/export"
+	"sluice/internal/core/run"
+	"sluice/internal/core/sheet"
+	"sluice/internal/local"
+)
+
+// work is how a job is brought to its end, and what is told about it.
+type work struct {
+	endFlags
+	out         string // checked; empty: that of the record
+	concurrency int
+	stateDir    string
+	again       bool // a run that failed is tried again
+}
+
+// work brings the job to an end: it drives it unless it has ended already, writes its output, tells about it, and
+// says with its error how the program exits.
+func (a *app) work(i *interruption, st *local.State, job *run.Job, w work) error {
+	out := cmp.Or(w.out, job.Run.Out)
+	if !w.ended(job) {
+		if err := a.drive(i, st, job, w); err != nil {
+			return a.stopped(job, w, err)
+		}
+	}
+	if job.Run.Status == sheet.Failed {
+		return a.conclude(job, w, "", &exit{exitFailed, fmt.Errorf("run %s failed: %s", job.Run.ID, job.Run.Error)})
+	}
+	// What is finished is written whatever the user does now.
+	ctx := context.WithoutCancel(i.ctx)
+	if err := a.export(ctx, st, job, out, ""); err != nil {
+		return a.conclude(job, w, "", fmt.Errorf("run %s is complete, but its table could not be written: %w", job.Run.ID, err))
+	}
+	if !w.Quiet {
+		if err := a.summary(ctx, st, job, w, out); err != nil {
+			return err
+		}
+	}
+	var result error
+	if job.Run.Counts.Failed > 0 {
+		result = &exit{code: exitRowsFailed}
+	}
+	return a.conclude(job, w, out, result)
+}
+
+// ended reports whether there is nothing to do. A run that failed may be tried again (the disk has room again), but
+// not one that its map ends with the first failed row.
+func (w work) ended(job *run.Job) bool {
+	if job.Run.Status == sheet.Failed && w.again {
+		return job.Map.FailFast && job.Run.Counts.Failed > 0
+	}
+	return job.Run.Status.Ended()
+}
+
+func (a *app) drive(i *interruption, st *local.State, job *run.Job, w work) error {
+	g := st.Gateway(job.Tools, a.secretsSource(), userAgent())
+	watch := &run.Watch{}
+	d := st.Driver(g, run.Settings{Concurrency: w.concurrency, Stop: i.stop, Watch: watch})
+	p := a.progress(st, job, watch, w)
+	d.OnPark, d.OnWake = p.parked, p.woken
+	i.working(p.say)
+	p.start()
+	defer p.end()
+	return d.Drive(i.ctx, job)
+}
+
+// stopped tells how a run goes on that was not brought to its end.
+func (a *app) stopped(job *run.Job, w work, err error) error {
+	switch {
+	case errors.Is(err, local.ErrStopped):
+		return a.conclude(job, w, "", &exit{exitInterrupted, errors.New(parkedText(job, w))})
+	case errors.Is(err, context.Canceled):
+		return a.conclude(job, w, "", &exit{exitInterrupted, fmt.Errorf("run %s was stopped at once; what was saved stays. To go on: %s", job.Run.ID, w.resume(job))})
+	}
+	return a.conclude(job, w, "", &exit{exitFailed, fmt.Errorf("run %s failed: %w\nwhat was saved stays; to try again: %s", job.Run.ID, err, w.resume(job))})
+}
+
+func parkedText(job *run.Job, w work) string {
+	text := fmt.Sprintf("run %s is parked: %s of %s rows done, nothing is lost. To go on: %s", job.Run.ID,
+		number(job.Run.Counts.Ended()), number(job.Run.Sealed.Rows), w.resume(job))
+	if at := job.Run.WakeAt; at.After(time.Now()) {
+		text += fmt.Sprintf(" (its next row is due at %s)", clock(at, time.Now()))
+	}
+	return text
+}
+
+// resume is the command that goes on with the run.
+func (w work) resume(job *run.Job) string { return "sluice resume " + job.Run.ID + w.stateArg() }
+
+func (w work) stateArg() string {
+	if w.stateDir == local.DefaultDir {
+		return ""
+	}
+	return " --state " + quoteArg(w.stateDir)
+}
+
+// conclude prints the JSON object, whatever became of the run, and passes the error on.
+func (a *app) conclude(job *run.Job, w work, out string, err error) error {
+	if !w.JSON {
+		return err
+	}
+	text, jsonErr := marshal(newReport(job.Run, out))
+	if jsonErr != nil {
+		return errors.Join(err, jsonErr)
+	}
+	if _, writeErr := fmt.Fprintln(a.stdout, text); writeErr != nil && err == nil {
+		err = writeErr
+	}
+	return err
+}
+
+// export writes the table to path; "-" is standard output, empty is nowhere. Without a format the name tells it.
+func (a *app) export(ctx context.Context, st *local.State, job *run.Job, path, format string) error {
+	if path == "" {
+		return nil
+	}
+	if format == "" {
+		var err error
+		if format, err = export.FormatOf(path); err != nil {
+			return err
+		}
+	}
+	ports := run.Ports{Store: st.Store}
+	if path == "-" {
+		return job.Export(ctx, ports, a.screen(), format)
+	}
+	f, err := export.File(path)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if err := job.Export(ctx, ports, f, format); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+// screen is standard output; where it is a terminal, data cannot command it.
+func (a *app) screen() io.Writer {
+	if isTerminal(a.stdout) {
+		return escapingWriter{a.stdout}
+	}
+	return a.stdout
+}
+
+// escapingWriter escapes control characters other than line ends.
+type escapingWriter struct{ w io.Writer }
+
+func (e escapingWriter) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(e.w, escape(string(p), "\n")); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
