@@ -14,6 +14,7 @@ import (
 	"sluice/internal/core/mapspec"
 	"sluice/internal/core/pacer"
 	"sluice/internal/core/table"
+	"sluice/internal/core/table/tabletest"
 	"sluice/internal/memory"
 )
 
@@ -165,6 +166,24 @@ func TestH16NobodyAsksWithinAHold(t *testing.T) {
 		// The other process may use the permits that it holds already, until it reads the hold.
 		if late > 8 {
 			t.Errorf("%d calls within the hold", late)
+		}
+	})
+}
+
+func TestSlowStoreDelaysAndWastesLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tbl := tabletest.NewFaulty(memory.New())
+		tbl.Inject(tabletest.Fault{Kind: tabletest.Slow, Delay: 300 * time.Millisecond})
+		p := &provider{latency: 20 * time.Millisecond}
+		start := time.Now()
+		work(t, executor(t, tbl, "a", "limits: [{rate: 50, per: 1s}]", p), 200)
+		if took := time.Since(start); took > 10*time.Second { // 4 s with a fast store
+			t.Errorf("200 calls at 50/s over a store that takes 300 ms: %v", took)
+		}
+		for i := 50; i < len(p.asked); i++ {
+			if d := p.asked[i].Sub(p.asked[i-50]); d < time.Second {
+				t.Fatalf("51 calls within %v", d)
+			}
 		}
 	})
 }

@@ -3,7 +3,8 @@ package pacer
 import "time"
 
 const (
-	// Horizon is how far ahead permits are granted: one write serves all calls within it.
+	// Horizon is how far ahead permits are granted, counted from the end of the write: one write serves all calls
+	// within it.
 	Horizon = 400 * time.Millisecond
 	// Ahead is how long before the next free moment a scope may be asked again, so that the next block of permits is
 	// there when its first moment comes.
@@ -62,7 +63,7 @@ func Decide(now time.Time, s State, ask Ask) (State, Grant, bool) {
 		g.Hold = time.Unix(0, s.Hold)
 	}
 	flow := s.flow(t+int64(ask.Lead), own)
-	limit := t + int64(max(Horizon, ask.Lead))
+	limit := t + int64(ask.Lead+Horizon)
 	n := ask.N
 	if ask.Concurrency > 0 && flow.next <= limit {
 		free, leased := s.takeSlots(t, ask)
@@ -77,7 +78,7 @@ func Decide(now time.Time, s State, ask Ask) (State, Grant, bool) {
 		s.returnSlots(ask, len(g.Permits))
 	}
 	g.Next = time.Unix(0, flow.next)
-	g.AskAt = latest(now, g.Next.Add(-Ahead))
+	g.AskAt = latest(now, g.Next.Add(-Ahead-ask.Lead))
 	switch {
 	case len(g.Permits) == ask.N:
 	case len(g.Permits) == n:

@@ -16,8 +16,9 @@ const (
 	roundTimeout = 15 * time.Second
 	// maxUncertain is how many writes with an unknown end one round survives.
 	maxUncertain = 5
-	// maxLead bounds how far a slow store pushes permits away.
-	maxLead = 150 * time.Millisecond
+	// maxLead bounds how far a slow store pushes permits away. Without that push, permits would be void when the write
+	// that grants them ends.
+	maxLead = 2 * time.Second
 	// maxPause bounds the pause after a lost race.
 	maxPause = 64 * time.Millisecond
 )
@@ -50,10 +51,14 @@ func load(ctx context.Context, tbl table.Table, name string) (int64, State, erro
 }
 
 func (st *store) reload(ctx context.Context) error {
+	start := time.Now()
 	v, s, err := load(ctx, st.tbl, st.name)
 	if err != nil {
 		st.cached = false
 		return err
+	}
+	if st.cost == 0 { // the first guess of what a write takes
+		st.cost = time.Since(start)
 	}
 	st.version, st.state, st.cached, st.fresh = v, s, true, true
 	return nil
@@ -76,7 +81,7 @@ func (st *store) put(ctx context.Context, next State) (written bool, err error) 
 	item := table.Item{Key: scopeKey(st.name), Version: st.version + 1, Data: data, Expires: next.expiry()}
 	start := time.Now()
 	err = st.tbl.Put(ctx, item, cond)
-	st.cost = (3*st.cost + time.Since(start)) / 4
+	st.took(time.Since(start))
 	if err == nil {
 		st.version, st.state, st.cached, st.fresh = item.Version, next, true, true
 		return true, nil
@@ -96,6 +101,18 @@ func (st *store) put(ctx context.Context, next State) (written bool, err error) 
 	}
 	return false, &uncertainError{err}
 }
+
+// took smooths what a write takes: up at once, because a permit that comes late is void, and down slowly.
+func (st *store) took(d time.Duration) {
+	if d > st.cost {
+		st.cost = d
+		return
+	}
+	st.cost = (7*st.cost + d) / 8
+}
+
+// expected is what the next write is allowed to take.
+func (st *store) expected() time.Duration { return min(st.cost*3/2, maxLead) }
 
 // uncertainError is a write that may have happened, but was not found.
 type uncertainError struct{ error }
@@ -167,7 +184,7 @@ func (s *scope) apply(now time.Time, b batch) (next State, g Grant, write bool) 
 	if len(b.asks) == 0 {
 		return next, g, write
 	}
-	ask := Ask{Owner: s.owner, Lead: min(s.cost*3/2, maxLead), InUse: use, Success: success}
+	ask := Ask{Owner: s.owner, Lead: s.expected(), InUse: use, Success: success}
 	ask.Rules, ask.Concurrency = b.asks[0].Rules, b.asks[0].Concurrency
 	for _, a := range b.asks {
 		ask.N += a.N
@@ -184,6 +201,7 @@ func (s *scope) finish(b batch, g Grant) {
 	if s.fresh {
 		s.seenAt = time.Now()
 	}
+	s.lead = s.expected()
 	s.hold = latest(s.hold, moment(s.state.Hold))
 	if !s.unsaved.After(moment(s.state.Hold)) {
 		s.unsaved = time.Time{}

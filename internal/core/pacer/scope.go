@@ -31,9 +31,10 @@ type scope struct {
 	unsaved  time.Time     // a hold that could not be written yet
 	next     time.Time     // no further permit before this, under nextFor
 	nextFor  []Rule
-	success  time.Time // dispatch time of the latest success
-	seenAt   time.Time // when the state was last read or written
-	refusals int       // in a row, where the store could not be asked
+	success  time.Time     // dispatch time of the latest success
+	lead     time.Duration // what a write takes
+	seenAt   time.Time     // when the state was last read or written
+	refusals int           // in a row, where the store could not be asked
 }
 
 // batch is what one write serves.
@@ -50,13 +51,13 @@ func (s *scope) denied(now time.Time, w Want) (Grant, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = now
-	limit := now.Add(Horizon)
+	limit, ahead := now.Add(Horizon+s.lead), Ahead+s.lead
 	if s.hold.After(limit) {
 		next := latest(s.hold, s.next)
-		return Grant{Reason: Held, Next: next, AskAt: next.Add(-Ahead), Hold: s.hold}, true
+		return Grant{Reason: Held, Next: next, AskAt: next.Add(-ahead), Hold: s.hold}, true
 	}
 	if s.next.After(limit) && slices.Equal(s.nextFor, w.Rules) && s.next.Before(limit.Add(longest(w.Rules))) {
-		return Grant{Reason: Window, Next: s.next, AskAt: s.next.Add(-Ahead)}, true
+		return Grant{Reason: Window, Next: s.next, AskAt: s.next.Add(-ahead)}, true
 	}
 	return Grant{}, false
 }
@@ -229,7 +230,7 @@ func (s *scope) heldUntil() time.Time {
 func (s *scope) nextFree(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := latest(s.hold, s.next).Add(-Ahead); t.After(now) {
+	if t := latest(s.hold, s.next).Add(-Ahead - s.lead); t.After(now) {
 		return t
 	}
 	return time.Time{}
