@@ -12,7 +12,14 @@ type compiler struct {
 	*reporter
 	src   string
 	lines []int // offset of each line in src
+	exprs int   // compiled so far
+
+	last       pos // the place that was looked up last, because a line can be as long as a file
+	lastOffset int
 }
+
+// maxExprs bounds the expressions of a file, because each takes some tenths of a millisecond to compile.
+const maxExprs = 5_000
 
 func newCompiler(r *reporter, src []byte) *compiler {
 	c := &compiler{reporter: r, src: strings.TrimPrefix(string(src), "\ufeff"), lines: []int{0}}
@@ -100,6 +107,12 @@ func (c *compiler) text(n *node, s *scope, check checkRef, t *Template) part {
 }
 
 func (c *compiler) expr(n *node, source string, s *scope, check checkRef, t *Template, from *int) *expr {
+	if c.exprs++; c.exprs > maxExprs {
+		if c.exprs == maxExprs+1 {
+			c.add(n.at, "split the file", "the file has more than %d expressions", maxExprs)
+		}
+		return nil
+	}
 	at := c.locate(n, "${"+source+"}", from)
 	exact := at != n.at || c.startsWith(at, "${"+source)
 	within := func(offset int) pos {
@@ -155,14 +168,18 @@ func (c *compiler) offset(at pos) (int, bool) {
 	if at.line < 1 || at.line > len(c.lines) {
 		return 0, false
 	}
-	offset := c.lines[at.line-1]
-	for col := 1; col < at.col; col++ {
+	offset, col := c.lines[at.line-1], 1
+	if c.last.line == at.line && c.last.col <= at.col {
+		offset, col = c.lastOffset, c.last.col
+	}
+	for ; col < at.col; col++ {
 		if offset >= len(c.src) || c.src[offset] == '\n' {
 			return 0, false
 		}
 		_, size := utf8.DecodeRuneInString(c.src[offset:])
 		offset += size
 	}
+	c.last, c.lastOffset = at, offset
 	return offset, true
 }
 

@@ -3,6 +3,7 @@ package mapspec
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -89,6 +90,10 @@ func (p *compiler) absoluteURL(s string, at pos, what string) *url.URL {
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || strings.ContainsAny(s, "\\ "):
 		p.add(at, "write https://host/path", "%s is not an absolute http(s) URL", what)
+	case strings.IndexFunc(u.Host, func(c rune) bool { return c > 127 || c == '%' }) >= 0:
+		p.add(at, "write an international name in its xn-- form", "the host of %s has characters that cannot be sent", what)
+	case !validPort(u.Port()):
+		p.add(at, "", "the port of %s must be from 1 to 65535", what)
 	case u.User != nil:
 		p.add(at, "use auth: {basic: {user: ...}, secret: ...}", "%s holds a user name or a password", what)
 	default:
@@ -96,6 +101,11 @@ func (p *compiler) absoluteURL(s string, at pos, what string) *url.URL {
 		return u
 	}
 	return nil
+}
+
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 func hasDotSegment(escapedPath string) bool {

@@ -13,6 +13,9 @@ var managedHeaders = []string{"Host", "Content-Length", "Transfer-Encoding", "Co
 // secretHeaders usually carry credentials, which belong to the provider's auth and not into the file.
 var secretHeaders = []string{"Authorization", "Proxy-Authorization", "X-Api-Key", "Api-Key", "Cookie"}
 
+// secretParams usually carry credentials too.
+var secretParams = []string{"api_key", "apikey", "api-key", "access_token", "client_secret", "secret", "password"}
+
 // request reads what is sent.
 func (p *toolParser) request(t *Tool, n *node, at pos) {
 	if v := n.get("method"); v != nil {
@@ -27,11 +30,7 @@ func (p *toolParser) request(t *Tool, n *node, at pos) {
 	p.path(t, path)
 	if v := n.get("query"); v != nil {
 		t.Query = p.params(v, "query", p.checkInputRef(t))
-		for _, f := range v.fields {
-			if t.Provider != nil && t.Provider.Auth.Kind == AuthQuery && t.Provider.Auth.Name == f.name {
-				p.add(f.at, "remove it", "the provider's auth already sets the query parameter `%s`", f.name)
-			}
-		}
+		p.checkQuery(t, v)
 	}
 	if v := n.get("headers"); v != nil {
 		p.headers(t, v)
@@ -44,6 +43,21 @@ func (p *toolParser) request(t *Tool, n *node, at pos) {
 	}
 	if v := n.get("fence"); v != nil && v.kind != kindNull {
 		p.fence(t, v)
+	}
+}
+
+func (p *toolParser) checkQuery(t *Tool, n *node) {
+	if t.Query == nil {
+		return
+	}
+	for _, f := range n.fields {
+		constant, fixed := t.Query[f.name].Constant()
+		switch {
+		case t.Provider != nil && t.Provider.Auth.Kind == AuthQuery && t.Provider.Auth.Name == f.name:
+			p.add(f.at, "remove it", "the provider's auth already sets the query parameter `%s`", f.name)
+		case fixed && constant != nil && slices.Contains(secretParams, strings.ToLower(f.name)):
+			p.add(f.value.at, "use the provider's auth with a secret such as env:ACME_KEY", "the query parameter `%s` holds a credential in the file", f.name)
+		}
 	}
 }
 

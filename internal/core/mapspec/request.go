@@ -71,8 +71,8 @@ func (t *Tool) address(env *Env) (string, error) {
 
 func (t *Tool) query(env *Env) (string, error) {
 	values := make(url.Values, len(t.Query))
-	for name, template := range t.Query {
-		v, err := template.Eval(env)
+	for _, name := range sortedKeys(t.Query) {
+		v, err := t.Query[name].Eval(env)
 		if err != nil {
 			return "", err
 		}
@@ -96,8 +96,8 @@ func (t *Tool) query(env *Env) (string, error) {
 
 func (t *Tool) header(env *Env) (http.Header, error) {
 	header := make(http.Header, len(t.Headers)+1)
-	for name, template := range t.Headers {
-		v, err := template.Eval(env)
+	for _, name := range sortedKeys(t.Headers) {
+		v, err := t.Headers[name].Eval(env)
 		if err != nil {
 			return nil, err
 		}

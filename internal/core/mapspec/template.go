@@ -23,7 +23,7 @@ type part interface {
 }
 
 // Eval computes the template's value. The value may share memory with env and with the template: it must not be
-// changed. An error is an *ExprError.
+// changed. An expression's error is an *ExprError.
 func (t *Template) Eval(env *Env) (any, error) { return t.root.eval(env) }
 
 // EvalBool computes a condition; a value other than true or false is an error.
