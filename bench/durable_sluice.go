@@ -126,11 +126,8 @@ func (g instantGateway) Execute(_ context.Context, batch []call.Attempt, deliver
 		if err := json.Unmarshal(attempt.Input, &with); err != nil {
 			return err
 		}
-		value, err := json.Marshal(callProvider(g.load, with.Row, with.Call))
-		if err != nil {
-			return err
-		}
-		deliver(i, call.Answer{Outcome: call.Result, Value: value, Dispatched: true})
+		value := strconv.Quote(callProvider(g.load, with.Row, with.Call)) // plain ASCII: JSON as well
+		deliver(i, call.Answer{Outcome: call.Result, Value: json.RawMessage(value), Dispatched: true})
 	}
 	return nil
 }
