@@ -1,24 +1,17 @@
 package intake
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math"
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"sluice/internal/core/frame"
 	"sluice/internal/core/store"
 	"sluice/internal/core/table"
-	"sluice/internal/core/value"
-	"sluice/internal/memory"
 )
 
 func mustSeal(t *testing.T, st *store.Store, run string, src Source, id Identity) Sealed {
@@ -377,194 +370,4 @@ func TestM1AnyFailedWriteIsSurvived(t *testing.T) {
 			}
 		}
 	})
-}
-
-// rowsOf is a source of given rows.
-type rowsOf struct {
-	columns []string
-	rows    [][]any
-	at      int
-}
-
-func (s *rowsOf) Columns() []string { return s.columns }
-func (s *rowsOf) Typed() bool       { return true }
-func (s *rowsOf) Next() (Row, error) {
-	if s.at == len(s.rows) {
-		return Row{}, io.EOF
-	}
-	s.at++
-	return Row{Line: int64(s.at), Values: s.rows[s.at-1]}, nil
-}
-
-func TestM2ValuesThatCannotBeCarried(t *testing.T) {
-	for name, bad := range map[string]any{"NaN": math.NaN(), "infinity": []any{math.Inf(1)}, "text": "\xff", "type": struct{}{}} {
-		st := &store.Store{Table: memory.New()}
-		src := &rowsOf{columns: []string{"a", "b"}, rows: [][]any{{"x", "y"}, {"x", bad}}}
-		_, err := Seal(t.Context(), st, "r", src, Position(), SealOptions{})
-		if !errors.Is(err, value.ErrLossy) || !strings.Contains(err.Error(), `row 2 (line 2): column "b": `) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func noise(n int) string {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/"
-	r := rand.New(rand.NewPCG(1, uint64(n)))
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = letters[r.IntN(len(letters))]
-	}
-	return string(b)
-}
-
-// Pages stay small: few rows, little text, or what compresses badly in halves; one large row is a page by itself,
-// and goes to the blob store.
-func TestM4PagesAreBounded(t *testing.T) {
-	onStores(t, func(t *testing.T, st *store.Store) {
-		src := &rowsOf{columns: []string{"a"}}
-		want := []string{}
-		add := func(s string) { src.rows, want = append(src.rows, []any{s}), append(want, s) }
-		for i := range 300 {
-			add(noise(3000 + i)) // a megabyte that hardly compresses
-		}
-		add(noise(600_000)) // over an item
-		add("small")
-		for range 4 {
-			add(strings.Repeat("x", 400_000)) // two to a megabyte
-		}
-		in := mustSeal(t, st, "r", src, Position())
-		pages, err := readSealed(t.Context(), st, "r")
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := []string{}
-		for n, p := range pages {
-			size := 0
-			for _, v := range p.Values {
-				got = append(got, v[0].(string))
-				size += len(v[0].(string))
-			}
-			it, err := st.Table.Get(t.Context(), pageKey("r", n))
-			if err != nil || len(p.Values) > 1 && (size > MaxPagePlain || it.Size() > MaxPageSealed+100) || it.Size() > table.MaxItem {
-				t.Errorf("page %d: %d rows, %d bytes, item of %d, %v", n, len(p.Values), size, it.Size(), err)
-			}
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Error("rows differ")
-		}
-		if in.Pages < 8 || in.Pages > 16 {
-			t.Errorf("%d pages", in.Pages)
-		}
-	})
-}
-
-func TestM4RowThatNoPageHolds(t *testing.T) {
-	st := &store.Store{Table: memory.New()}
-	src := &rowsOf{columns: []string{"a"}, rows: [][]any{{"x"}, {strings.Repeat("x", frame.MaxPlain)}}}
-	_, err := Seal(t.Context(), st, "r", src, Position(), SealOptions{})
-	if err == nil || !strings.Contains(err.Error(), "row 2 (line 2): the row has 67108869 bytes as JSON; at most") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestH8DamagedPagesAreNamed(t *testing.T) {
-	onStores(t, func(t *testing.T, st *store.Store) {
-		mustSeal(t, st, "r", openText(t, "t.csv", numberedRows(0, 3500), Options{}), Position())
-		mustSeal(t, st, "other", openText(t, "t.csv", numberedRows(9, 3500), Options{}), Position())
-		good, err := st.Table.Get(t.Context(), pageKey("r", 2))
-		if err != nil {
-			t.Fatal(err)
-		}
-		foreign, _ := st.Table.Get(t.Context(), pageKey("other", 2))
-		flipped := bytes.Clone(good.Data)
-		flipped[len(flipped)/2] ^= 1
-		for name, data := range map[string][]byte{"is missing": nil, "differs": foreign.Data, "is damaged": flipped} {
-			if data == nil {
-				err = st.Table.Delete(t.Context(), good.Key, table.Always())
-			} else {
-				err = st.Table.Put(t.Context(), table.Item{Key: good.Key, Version: 1, Data: data}, table.Always())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err := readSealed(t.Context(), st, "r")
-			if page := new(PageError); !errors.As(err, &page) || page.Page != 2 || !strings.Contains(err.Error(), "page 2 of the sealed input "+name) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-	})
-}
-
-func TestH8DamagedManifest(t *testing.T) {
-	onStores(t, func(t *testing.T, st *store.Store) {
-		in := mustSeal(t, st, "r", openText(t, "t.csv", numberedRows(0, 3500), Options{}), Position())
-		mustSeal(t, st, "other", openText(t, "t.csv", numberedRows(9, 3500), Options{}), Position())
-		foreign, _ := st.Table.Get(t.Context(), manifestKey("other", 0))
-		short := table.Item{Data: append([]byte{'I'}, frame.Seal([]byte(`[{"first":0,"rows":3500,"digest":"x"}]`))...)}
-		for name, data := range map[string][]byte{"differs": foreign.Data, "lists 1 pages": short.Data, "is damaged": []byte("Ix"), "is missing": nil} {
-			err := st.Table.Put(t.Context(), table.Item{Key: manifestKey("r", 0), Version: 1, Data: data}, table.Always())
-			if data == nil {
-				err = st.Table.Delete(t.Context(), manifestKey("r", 0), table.Always())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = Manifest(t.Context(), st, "r", in)
-			if page := new(PageError); !errors.As(err, &page) || page.Page != -1 || !strings.Contains(err.Error(), name) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-	})
-}
-
-// H7: what the source becomes after sealing changes nothing.
-func TestH7SealedInputDecides(t *testing.T) {
-	onStores(t, func(t *testing.T, st *store.Store) {
-		source := []byte("a\n1\n2\n")
-		src, err := Open("t.csv", bytes.NewReader(source), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustSeal(t, st, "r", src, Position())
-		copy(source, "a\n8\n9\n")
-		rows, _ := allRows(t, st, "r")
-		if d := cmp.Diff([]map[string]any{{"a": "1"}, {"a": "2"}}, rows); d != "" {
-			t.Error(d)
-		}
-	})
-}
-
-func TestManifestRange(t *testing.T) {
-	st := &store.Store{Table: memory.New()}
-	refs := make([]PageRef, 2*refsPer+10)
-	version, _, err := claim(t.Context(), st, "r", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newStager(t.Context(), st, "r", version)
-	for i := range refs {
-		refs[i] = PageRef{First: int64(i), Rows: 1, Digest: fmt.Sprint(i)}
-		if err := s.list(refs[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out, err := s.finish(Sealed{Rows: int64(len(refs))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out.Pages = len(refs)
-	for _, r := range [][2]int{{0, 0}, {0, 1}, {0, 2000}, {1999, 2001}, {2000, 4000}, {4005, 4010}, {0, 4010}} {
-		got, err := ManifestRange(t.Context(), st, "r", out, r[0], r[1])
-		if err != nil || len(got) != r[1]-r[0] || len(got) > 0 && cmp.Diff(refs[r[0]:r[1]], got) != "" {
-			t.Errorf("%v: %d entries, %v", r, len(got), err)
-		}
-	}
-	if _, err := Manifest(t.Context(), st, "r", out); err != nil {
-		t.Error(err)
-	}
-	for _, r := range [][2]int{{-1, 0}, {2, 1}, {0, 4011}} {
-		if _, err := ManifestRange(t.Context(), st, "r", out, r[0], r[1]); err == nil {
-			t.Errorf("%v is no range", r)
-		}
-	}
 }
