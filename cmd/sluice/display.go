@@ -10,59 +10,60 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// display is progress on a terminal: a bar, and under it a line for what is parked and for every provider that is
-// closed.
+// display is progress on a terminal: a bar, and under it a line for a park and for every provider that is closed.
 type display struct {
 	w       io.Writer
 	refresh chan any
 	bars    *mpb.Progress
 	rows    *mpb.Bar
 
-	mu    sync.Mutex
-	s     standing
-	now   time.Time
-	notes []*note
+	mu    sync.Mutex // one change at a time
+	notes []*mpb.Bar
 	ended bool
+
+	// What the bars show. It has its own lock, because bars are drawn while a change waits for them.
+	textMu sync.Mutex
+	s      standing
+	texts  []string // of the notes
 }
 
-// note is a line under the bar.
-type note struct {
-	bar  *mpb.Bar
-	text string
-}
+// barWidth is the most that a display needs.
+const barWidth = 120
 
-func newDisplay(w io.Writer, total int64) *display {
+func newDisplay(w io.Writer, total int64, options ...mpb.ContainerOption) *display {
 	d := &display{w: w, refresh: make(chan any, 1)}
-	d.bars = mpb.New(mpb.WithOutput(w), mpb.WithManualRefresh(d.refresh), mpb.WithWidth(120))
-	d.rows = d.bars.New(max(total, 1), mpb.BarStyle(),
-		mpb.BarPriority(0), mpb.BarFillerTrim(),
-		mpb.PrependDecorators(decor.Any(d.text(func(s standing) string { return s.counts() + " " }))),
-		mpb.AppendDecorators(decor.Any(d.text(func(s standing) string { return " " + s.pace() }))),
+	d.bars = mpb.New(append(options, mpb.WithOutput(w), mpb.WithManualRefresh(d.refresh), mpb.WithWidth(barWidth))...)
+	d.rows = d.bars.New(max(total, 1), mpb.BarStyle(), mpb.BarPriority(0),
+		mpb.PrependDecorators(d.text(func() string { return d.s.counts() + " " })),
+		mpb.AppendDecorators(d.text(func() string { return " " + d.s.pace() })),
 	)
 	return d
 }
 
-func (d *display) text(of func(standing) string) decor.DecorFunc {
-	return func(decor.Statistics) string {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return of(d.s)
-	}
+// text is a part of a bar that shows what of returns.
+func (d *display) text(of func() string) decor.Decorator {
+	return decor.Any(func(decor.Statistics) string {
+		d.textMu.Lock()
+		defer d.textMu.Unlock()
+		return of()
+	})
 }
 
 func (d *display) every() time.Duration { return frameEvery }
 
 func (d *display) show(s standing, now time.Time) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.ended {
-		d.mu.Unlock()
 		return
 	}
-	d.s, d.now = s, now
-	d.setNotes(notesOf(s, now))
-	d.mu.Unlock()
-	d.rows.SetCurrent(min(s.Done+s.Failed, max(s.Total, 1)-1)) // the bar's own end would close the display
-	d.draw(now)
+	texts := notesOf(s, now)
+	d.textMu.Lock()
+	d.s, d.texts = s, texts
+	d.textMu.Unlock()
+	d.setNotes(len(texts))
+	d.rows.SetCurrent(min(s.Done+s.Failed, max(s.Total, 1)-1)) // a full bar would close the display
+	d.draw()
 }
 
 func notesOf(s standing, now time.Time) []string {
@@ -76,54 +77,50 @@ func notesOf(s standing, now time.Time) []string {
 	return texts
 }
 
-// setNotes makes the lines under the bar those texts, under the lock.
-func (d *display) setNotes(texts []string) {
-	for n, text := range texts {
-		if n == len(d.notes) {
-			d.notes = append(d.notes, d.newNote(n))
-		}
-		d.notes[n].text = text
+// setNotes makes the number of lines under the bar n.
+func (d *display) setNotes(n int) {
+	for len(d.notes) < n {
+		at := len(d.notes)
+		d.notes = append(d.notes, d.bars.New(1, mpb.NopStyle(), mpb.BarPriority(at+1), mpb.PrependDecorators(d.text(func() string {
+			if at >= len(d.texts) {
+				return "" // about to go
+			}
+			return "  " + d.texts[at]
+		}))))
 	}
-	for _, gone := range d.notes[len(texts):] {
-		gone.bar.Abort(true)
+	for _, gone := range d.notes[n:] {
+		gone.Abort(true)
 	}
-	d.notes = d.notes[:len(texts)]
+	d.notes = d.notes[:n]
 }
 
-func (d *display) newNote(n int) *note {
-	line := &note{}
-	line.bar = d.bars.New(1, mpb.NopStyle(), mpb.BarPriority(n+1),
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			return "  " + line.text
-		})))
-	return line
-}
-
-func (d *display) draw(now time.Time) {
+// draw asks for a picture; if one is asked for already, it will do.
+func (d *display) draw() {
 	select {
-	case d.refresh <- now:
+	case d.refresh <- time.Now():
 	default:
 	}
 }
 
 // say writes a line above the bar.
 func (d *display) say(line string) {
-	if _, err := fmt.Fprintln(d.bars, line); err != nil { // the display has ended
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
 		fmt.Fprintln(d.w, line)
 		return
 	}
-	d.draw(time.Now())
+	fmt.Fprintln(d.bars, line)
+	d.draw()
 }
 
 // close takes the display away; the summary says the rest.
 func (d *display) close() {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.ended = true
-	d.setNotes(nil)
-	d.mu.Unlock()
+	d.setNotes(0)
 	d.rows.Abort(true)
-	d.draw(time.Now())
-	d.bars.Shutdown()
+	d.draw()
+	d.bars.Wait()
 }

@@ -19,7 +19,12 @@ type interruption struct {
 	mu     sync.Mutex
 	atWork bool
 	count  int
+	at     time.Time // of the last signal that counted
 }
+
+// sameSignal is how close a second signal is taken for the first one again: wrappers such as make or a shell pass
+// on a Ctrl-C that the terminal has sent to the whole group already.
+const sameSignal = 200 * time.Millisecond
 
 func (a *app) interruption() *interruption {
 	i := &interruption{stop: make(chan struct{}), told: func(s string) { fmt.Fprintln(a.stderr, s) }}
@@ -58,7 +63,11 @@ func (i *interruption) last(signals <-chan os.Signal) {
 func (i *interruption) signal() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if time.Since(i.at) < sameSignal {
+		return
+	}
 	i.count++
+	i.at = time.Now()
 	switch {
 	case i.count > 1 || !i.atWork:
 		i.cancel()

@@ -43,7 +43,7 @@ type progress struct {
 // teller is a way to show progress.
 type teller interface {
 	show(s standing, now time.Time)
-	say(line string)     // something that must be told whatever happens
+	say(line string)      // something that must be told whatever happens
 	every() time.Duration // how often show wants to be called
 	close()
 }

@@ -125,7 +125,9 @@ func (c *runsCmd) one(ctx context.Context, a *app, st *local.State) error {
 func printRun(a *app, e entry, r *sheet.Run) error {
 	now := time.Now()
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
-	line := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, clean(fmt.Sprintf(format, args...))) }
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", name, clean(fmt.Sprintf(format, args...)))
+	}
 	line("run", "%s", e.ID)
 	line("name", "%s", e.Name)
 	line("status", "%s", e.status())

@@ -146,6 +146,7 @@ func (d *Driver) wait(ctx context.Context, job *run.Job, until time.Time) error 
 	if err := job.Park(ctx, d.Ports.Store, until); err != nil {
 		return fmt.Errorf("record of run %s: %w", job.Run.ID, err)
 	}
+	d.release(ctx)
 	if d.OnPark != nil {
 		d.OnPark(until)
 	}
@@ -156,6 +157,14 @@ func (d *Driver) wait(ctx context.Context, job *run.Job, until time.Time) error 
 		d.OnWake()
 	}
 	return job.AtWork(ctx, d.Ports.Store)
+}
+
+// release gives back what this process holds of providers' concurrency: other runs may need it during the wait. If
+// that fails, they get it when the leases run out.
+func (d *Driver) release(ctx context.Context) {
+	if g, ok := d.Ports.Gateway.(interface{ Close(context.Context) error }); ok {
+		_ = g.Close(ctx)
+	}
 }
 
 // book adds what the store was asked to do to the run's record, which the caller saves: the sum over all processes

@@ -20,9 +20,11 @@ type Hold struct {
 	Rows     int       `json:"rows"`
 }
 
-// Holds tells what a run's rows wait for, as its checkpoints say: exact while the run is parked.
+// Holds tells what a run's rows wait for, as its checkpoints say: exact while the run is parked. Holds that are over
+// are left out.
 func Holds(ctx context.Context, st *store.Store, r *sheet.Run) ([]Hold, error) {
 	found := map[string]*Hold{}
+	now := time.Now()
 	for shard := range r.Shards {
 		cp, err := sheet.LoadCheckpoint(ctx, st, r.ID, shard)
 		if errors.Is(err, table.ErrNotFound) {
@@ -32,7 +34,7 @@ func Holds(ctx context.Context, st *store.Store, r *sheet.Run) ([]Hold, error) {
 			return nil, err
 		}
 		for _, p := range cp.Pending {
-			if p.Until.IsZero() {
+			if !p.Until.After(now) {
 				continue
 			}
 			name := ProviderOf(p.Scope)
