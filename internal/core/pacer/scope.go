@@ -5,16 +5,10 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"sluice/internal/core/hold"
 )
 
-const (
-	// maxStale is how old the knowledge of a hold may be when a request leaves (H12).
-	maxStale = time.Second
-	// idleFor is how long leased concurrency may lie unused before it is given back.
-	idleFor = 200 * time.Millisecond
-)
+// idleFor is how long leased concurrency may lie unused before it is given back.
+const idleFor = 200 * time.Millisecond
 
 // scope is what a Pacer knows of one scope: the queue of what is to be written next, and what it saw last.
 type scope struct {
@@ -75,19 +69,6 @@ func (s *scope) enqueue(a *ask) {
 	defer s.mu.Unlock()
 	s.queue.asks = append(s.queue.asks, a)
 	s.start()
-}
-
-// report queues a refusal, unless what it says is known already.
-func (s *scope) report(now time.Time, r *report) (time.Time, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !r.Deadline.IsZero() && !s.hold.Before(r.Deadline) && !s.hold.Equal(s.unsaved) {
-		return s.hold, true
-	}
-	s.hold = latest(s.hold, r.Deadline) // at once, for whoever is about to dispatch
-	s.queue.reports = append(s.queue.reports, r)
-	s.start()
-	return time.Time{}, false
 }
 
 // shrink gives back the concurrency that is not in use.
@@ -214,19 +195,6 @@ func (s *scope) whenIdle() {
 	}
 }
 
-func (s *scope) succeeded(dispatched time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.success = latest(s.success, dispatched)
-	s.refusals = 0
-}
-
-func (s *scope) heldUntil() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.hold
-}
-
 func (s *scope) nextFree(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,57 +202,4 @@ func (s *scope) nextFree(now time.Time) time.Time {
 		return t
 	}
 	return time.Time{}
-}
-
-func (s *scope) check(ctx context.Context, p Permit) bool {
-	for range 2 {
-		now := time.Now()
-		s.mu.Lock()
-		void := s.hold.After(now) || now.After(p.At.Add(p.Valid))
-		stale := now.Sub(s.seenAt) > maxStale
-		s.mu.Unlock()
-		if void || !stale {
-			return !void
-		}
-		if !s.refresh(ctx) {
-			return false
-		}
-	}
-	return false
-}
-
-// refresh reads the hold again.
-func (s *scope) refresh(ctx context.Context) bool {
-	before := time.Now()
-	_, st, err := load(ctx, s.tbl, s.name)
-	if err != nil {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seenAt = before
-	s.hold = latest(s.hold, moment(st.Hold))
-	return true
-}
-
-// unwritten keeps the refusals of a round that failed: this owner holds back, and its next write carries the hold.
-func (s *scope) unwritten(now time.Time, reports []*report) {
-	for _, r := range reports {
-		if r.until = r.Deadline; r.until.IsZero() {
-			if !s.hold.After(now) {
-				s.refusals++
-			}
-			r.until = latest(s.hold, now.Add(hold.Cooldown(r.Cooldown, max(s.refusals, 1), s.name)))
-		}
-		s.hold = latest(s.hold, r.until)
-		s.unsaved = s.hold
-		r.until = s.hold
-	}
-}
-
-func moment(ns int64) time.Time {
-	if ns == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, ns)
 }

@@ -1,0 +1,90 @@
+package pacer
+
+import (
+	"context"
+	"time"
+
+	"sluice/internal/core/hold"
+)
+
+// maxStale is how old the knowledge of a hold may be when a request leaves (H12).
+const maxStale = time.Second
+
+// report queues a refusal, unless what it says is known already.
+func (s *scope) report(now time.Time, r *report) (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !r.Deadline.IsZero() && !s.hold.Before(r.Deadline) && !s.hold.Equal(s.unsaved) {
+		return s.hold, true
+	}
+	s.hold = latest(s.hold, r.Deadline) // at once, for whoever is about to dispatch
+	s.queue.reports = append(s.queue.reports, r)
+	s.start()
+	return time.Time{}, false
+}
+
+func (s *scope) succeeded(dispatched time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.success = latest(s.success, dispatched)
+	s.refusals = 0
+}
+
+func (s *scope) heldUntil() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hold
+}
+
+func (s *scope) check(ctx context.Context, p Permit) bool {
+	for range 2 {
+		now := time.Now()
+		s.mu.Lock()
+		void := s.hold.After(now) || now.After(p.At.Add(p.Valid))
+		stale := now.Sub(s.seenAt) > maxStale
+		s.mu.Unlock()
+		if void || !stale {
+			return !void
+		}
+		if !s.refresh(ctx) {
+			return false
+		}
+	}
+	return false
+}
+
+// refresh reads the hold again.
+func (s *scope) refresh(ctx context.Context) bool {
+	before := time.Now()
+	_, st, err := load(ctx, s.tbl, s.name)
+	if err != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seenAt = before
+	s.hold = latest(s.hold, moment(st.Hold))
+	return true
+}
+
+// unwritten keeps the refusals of a round that failed: this owner holds back, and its next write carries the hold.
+func (s *scope) unwritten(now time.Time, reports []*report) {
+	for _, r := range reports {
+		if r.until = r.Deadline; r.until.IsZero() {
+			if !s.hold.After(now) {
+				s.refusals++
+			}
+			r.until = latest(s.hold, now.Add(hold.Cooldown(r.Cooldown, max(s.refusals, 1), s.name)))
+		}
+		s.hold = latest(s.hold, r.until)
+		s.unsaved = s.hold
+		r.until = s.hold
+	}
+}
+
+func moment(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}
