@@ -296,6 +296,7 @@ func FuzzDecodeState(f *testing.F) {
 	}
 	f.Add(b)
 	f.Add([]byte(`{"v":1,"log":[1,2]}`))
+	f.Add([]byte(`{"v":1,"rules":[{"r":0,"p":0,"b":0}],"log":[1,0,9000000000000000000,2,0,9000000000000000000]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := decode(b)
 		if err != nil {
@@ -308,5 +309,6 @@ func FuzzDecodeState(f *testing.F) {
 		if _, err := decode(again); err != nil {
 			t.Fatalf("what was written cannot be read: %v", err)
 		}
+		Decide(epoch, s, Ask{Owner: "a", N: 3, Rules: []Rule{{Rate: 9, Per: time.Hour}}, Concurrency: 3}) // must not panic
 	})
 }

@@ -67,6 +67,11 @@ func decode(b []byte) (State, error) {
 		return State{}, fmt.Errorf("state of a rate scope: version %d is not known to this version of Sluice", in.V)
 	}
 	s := in.State
+	for _, r := range s.Rules {
+		if r.rule() != r.rule().normal() {
+			return State{}, fmt.Errorf("state of a rate scope: damaged rule %+v", r.rule())
+		}
+	}
 	var base int64
 	for c := range slices.Chunk(in.Runs, 3) {
 		base += c[0]
