@@ -21,6 +21,7 @@ import (
 const (
 	MaxFileBytes = 1 << 20 // bytes of a map or a tool catalogue
 	maxNodes     = 50_000  // values after aliases are replaced
+	maxKeys      = 10_000  // keys of mappings, as written
 	maxDepth     = 64      // levels of nesting
 )
 
@@ -84,16 +85,16 @@ func parseYAML(r *reporter, src string) (file *ast.File) {
 		}
 	}()
 	tokens := lexer.Tokenize(src)
-	if at, deep := tooDeep(tokens); deep {
-		r.add(at, "flatten it", "nested deeper than %d levels", maxDepth)
+	if at, problem := excess(tokens); problem != "" {
+		r.add(at, "make it smaller", "%s", problem)
 		return nil
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err == nil {
 		return file
 	}
-	at, message := pos{1, 1}, err.Error()
-	var syntax *yaml.SyntaxError
+	at, message := pos{1, 1}, "it cannot be read"
+	var syntax *yaml.SyntaxError // its Error prints the source, which takes minutes for a very long line
 	if errors.As(err, &syntax) {
 		message = syntax.Message
 		if syntax.Token != nil {
@@ -114,10 +115,11 @@ func yamlRemedy(message string) string {
 	return "check brackets, quotes and indentation here"
 }
 
-// tooDeep finds nesting that a line can hold without indentation: brackets, and chains of "- - -", "? ? ?", anchors
-// and tags. Nesting by indentation is bounded by the size of the file.
-func tooDeep(tokens token.Tokens) (pos, bool) {
-	flow, chain, line := 0, 0, 0
+// excess finds what the parser could not bear. It is recursive, so nesting that a line can hold without indentation is
+// bounded: brackets, and chains of "- - -", "? ? ?", anchors and tags; nesting by indentation is bounded by the size
+// of the file. And its time grows with the square of a mapping's entries.
+func excess(tokens token.Tokens) (pos, string) {
+	flow, chain, line, keys := 0, 0, 0, 0
 	for _, t := range tokens {
 		if t.Position != nil && t.Position.Line != line {
 			chain, line = 0, t.Position.Line
@@ -131,12 +133,17 @@ func tooDeep(tokens token.Tokens) (pos, bool) {
 			chain++
 		case token.CollectEntryType:
 			chain = 0
+		case token.MappingValueType:
+			keys++
 		}
-		if flow > maxDepth || chain > maxDepth {
-			return tokenPlace(t), true
+		switch {
+		case flow > maxDepth || chain > maxDepth:
+			return tokenPlace(t), fmt.Sprintf("nested deeper than %d levels", maxDepth)
+		case keys > maxKeys:
+			return tokenPlace(t), fmt.Sprintf("the file has more than %d keys", maxKeys)
 		}
 	}
-	return pos{}, false
+	return pos{}, ""
 }
 
 func tokenPlace(t *token.Token) pos {
