@@ -85,26 +85,26 @@ func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, 
 
 // run carries one command out and returns its exit code.
 func (a *app) run(args []string) (code int) {
-	type helpShown int
+	type helpShown struct{}
+	afterHelp := exitOK
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case helpShown:
-			code = int(r)
+			code = afterHelp
 		default:
 			panic(r)
 		}
 	}()
 	var g grammar
 	parser, err := kong.New(&g, kong.Name("sluice"), kong.Description(description), kong.Writers(a.stdout, a.stderr),
-		kong.Exit(func(code int) { panic(helpShown(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
+		kong.Exit(func(int) { panic(helpShown{}) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.Vars{"state": local.DefaultDir})
 	if err != nil {
 		return a.fail(err)
 	}
 	if len(args) == 0 {
-		defer func() { code = exitUsage }() // the help was not asked for
-		args = []string{"--help"}
+		args, afterHelp = []string{"--help"}, exitUsage // it was not asked for
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
