@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -246,6 +245,3 @@ func (r result) json(t *testing.T) map[string]any {
 	}
 	return v
 }
-
-var interrupt os.Signal = syscall.SIGINT
-

@@ -114,10 +114,11 @@ func (p *progress) parked(at time.Time) {
 			waiting = append(waiting, hold{Provider: h.Provider, Until: h.Until, Rows: h.Rows, Why: "held"})
 		}
 	}
+	now := time.Now()
 	p.mu.Lock()
+	p.last = fromSnapshot(p.watch.Last(), p.last.Total, now)
 	p.parkAt, p.holds = at, p.reasons(waiting)
 	p.mu.Unlock()
-	now := time.Now()
 	s := p.standing(now)
 	p.out.show(s, now)
 }
