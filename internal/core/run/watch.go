@@ -10,8 +10,9 @@ import (
 
 // Watch lets a display look at a slice while it is at work. The nil Watch is not looked at.
 type Watch struct {
-	mu sync.Mutex
-	s  *slice
+	mu   sync.Mutex
+	s    *slice
+	last Snapshot // of the slice that ended last
 }
 
 // Snapshot is how a slice stands.
@@ -48,8 +49,15 @@ func (w *Watch) detach(s *slice) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.s == s {
-		w.s = nil
+		w.s, w.last = nil, s.snapshot()
 	}
+}
+
+// Last returns how the slice stood that ended last: what a run that is parked is waiting for.
+func (w *Watch) Last() Snapshot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
 }
 
 // Snapshot returns how the slice stands; false while none is at work.
