@@ -48,14 +48,6 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-func (n *node) names() []string {
-	names := make([]string, len(n.fields))
-	for i := range n.fields {
-		names[i] = n.fields[i].name
-	}
-	return names
-}
-
 // meaning is the node as a plain value, expressions as written.
 func (n *node) meaning() any {
 	switch n.kind {

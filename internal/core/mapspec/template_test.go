@@ -162,6 +162,7 @@ func TestExpensiveExpressionsAreStopped(t *testing.T) {
 	env.Row["big"] = string(big)
 	for src, want := range map[string]string{
 		`${lists.range(1000).map(x, lists.range(1000).map(y, x * y)).size()}`:                                      "too much work",
+		`${lists.range(100000).filter(x, x > 5).size()}`:                                                           "too much work",
 		`${lists.range(1000000000)}`:                                                                               "range",
 		`${row.big.replace("", row.big)}`:                                                                          "larger than 16 MB",
 		`${lists.range(100).map(x, row.big).join("")}`:                                                             "larger than 16 MB",
@@ -240,4 +241,30 @@ func BenchmarkEval(b *testing.B) {
 			}
 		})
 	}
+}
+
+func TestSourceIsTheTemplateAsWritten(t *testing.T) {
+	for src, want := range map[string]string{
+		`"a ${row.a}"`: "a ${row.a}", `{b: 1, a: ["${row.a}", null]}`: `{"a":["${row.a}",null],"b":1}`, "~": "null", "1.50": "1.5",
+	} {
+		if got := mustValue(t, src).Source(); got != want {
+			t.Errorf("%s: got %s, want %s", src, got, want)
+		}
+	}
+}
+
+func TestArgumentsMustBeAMap(t *testing.T) {
+	m, err := ParseMap("m", []byte("version: 1\ncolumns: [{name: a, call: alpha.phone, with: '${row.args}'}]"), catalogue(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := m.Columns[0].Steps[0]
+	got, err := step.Arguments(&Env{Row: map[string]any{"args": map[string]any{"domain": "x"}}})
+	if diff := cmp.Diff(map[string]any{"domain": "x", "page": nil}, got); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	_, err = step.Arguments(&Env{Row: map[string]any{"args": "text"}})
+	wantError(t, err, "`with` must be a map, not text")
+	_, err = step.Arguments(&Env{Row: map[string]any{}})
+	wantError(t, err, "no such key: args")
 }
