@@ -78,6 +78,11 @@ func (t *Template) Cells() (names []string, all bool) { return t.fields("cells")
 // Rows returns the names of the input columns that the template refers to; all means that it may read any of them.
 func (t *Template) Rows() (names []string, all bool) { return t.fields("row") }
 
+// Reads reports whether the template refers to a variable, such as row or index, in whole or in part.
+func (t *Template) Reads(root string) bool {
+	return t != nil && slices.ContainsFunc(t.refs, func(r reference) bool { return r.root == root })
+}
+
 func (t *Template) fields(root string) (names []string, all bool) {
 	if t == nil {
 		return nil, false

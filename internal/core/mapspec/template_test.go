@@ -268,3 +268,10 @@ func TestArgumentsMustBeAMap(t *testing.T) {
 	_, err = step.Arguments(&Env{Row: map[string]any{}})
 	wantError(t, err, "no such key: args")
 }
+
+func TestReads(t *testing.T) {
+	tpl := mustValue(t, `{x: "${cells.a}", y: "${has(row.b)}"}`)
+	if !tpl.Reads("cells") || !tpl.Reads("row") || tpl.Reads("index") || (*Template)(nil).Reads("row") {
+		t.Error("a template reads the variables that its expressions name, and no others")
+	}
+}
