@@ -176,7 +176,7 @@ func (r *row) query(c, p int, step *mapspec.Step) (query, map[string]any, *call.
 // ask makes the call and turns its answer into the receipt of what the column keeps.
 func (r *row) ask(ctx context.Context, q query, with map[string]any, rec sheet.Receipt, step *mapspec.Step, waterfall bool) (sheet.Receipt, result) {
 	var kept string
-	if !q.digest.IsZero() {
+	if !q.digest.IsZero() && !r.s.job.personal[rec.Column] {
 		kept = q.digest.Kept(rec.Column, rec.Step)
 		if v, ok := r.s.caller.memo.Get(kept); ok {
 			r.s.tally.reused.Add(1)

@@ -20,6 +20,7 @@ type Job struct {
 	manifest    []intake.PageRef
 	lastCall    int    // the last column that makes calls; -1 if none does
 	unread      []bool // columns whose cells no later column reads
+	personal    []bool // columns that keep of a call's result what depends on the row
 	longestCall time.Duration
 }
 
@@ -60,15 +61,22 @@ func compile(d sheet.Documents) (*mapspec.Map, *mapspec.Catalogue, error) {
 }
 
 func newJob(r *sheet.Run, m *mapspec.Map, tools *mapspec.Catalogue) *Job {
-	j := &Job{Run: r, Map: m, Tools: tools, lastCall: -1, unread: make([]bool, len(m.Columns))}
+	j := &Job{Run: r, Map: m, Tools: tools, lastCall: -1, unread: make([]bool, len(m.Columns)), personal: make([]bool, len(m.Columns))}
 	for c := range m.Columns {
 		j.unread[c] = !j.read(c)
 		for _, step := range m.Columns[c].Steps {
 			j.lastCall = c
+			j.personal[c] = j.personal[c] || personal(step.Accept) || personal(step.Result)
 			j.longestCall = max(j.longestCall, step.Tool.Timeout)
 		}
 	}
 	return j
+}
+
+// personal tells whether a template gives for the same call another value in another row: rows share the call then,
+// but not what the column keeps of it.
+func personal(t *mapspec.Template) bool {
+	return t.Reads("row") || t.Reads("cells") || t.Reads("index")
 }
 
 // read tells whether a later column reads the cell of column c.

@@ -216,13 +216,15 @@ func (p *pages) write(page *openPage, drop bool) error {
 	if err := sheet.SavePage(ctx, p.st, p.job.Run.ID, p.epoch, page.number, framed); err != nil {
 		return err
 	}
+	p.mu.Lock()
+	p.touched[page.number] = true // before the page is clean, and may be dropped
+	p.mu.Unlock()
 	page.mu.Lock()
 	if page.last == last && page.dirty == dirty {
 		page.dirty = nil
 	}
 	page.mu.Unlock()
 	p.mu.Lock()
-	p.touched[page.number] = true
 	if drop {
 		delete(p.open, page.number)
 	}

@@ -62,7 +62,7 @@ func (p *pool) take() *task {
 	if p.held.Len() > 0 {
 		t = p.held.takeDue(time.Now())
 	}
-	if t == nil && !p.wanted && p.cursor < p.end && p.held.Len()+p.turning < p.maxWaiting {
+	if t == nil && !(p.wanted && p.turning > 0) && p.cursor < p.end && p.held.Len()+p.turning < p.maxWaiting {
 		t = &task{Pending: sheet.Pending{Row: p.cursor}}
 		p.cursor++
 	}
@@ -106,7 +106,9 @@ func (p *pool) settle(t *task, v verdict) {
 		if p.failed == nil {
 			p.failed = v.err
 		}
-		p.tasks[t.Row] = t // still pending
+		if !v.ended {
+			p.tasks[t.Row] = t // still pending
+		}
 	case v.held:
 		now := time.Now()
 		t.heldAt = now
@@ -193,6 +195,9 @@ func (p *pool) next() step {
 	p.feed()
 	if p.atWork+p.turning > 0 {
 		at, _ := p.held.next(false)
+		if !at.After(time.Now()) {
+			at = time.Time{} // due, and there is no place: the row that frees one tells (Q4)
+		}
 		return step{at: at}
 	}
 	if p.draining || p.failed != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 
 	"sluice/internal/core/intake"
@@ -93,6 +94,10 @@ func (j *Job) pageRows(ctx context.Context, p Ports, n int, ref intake.PageRef, 
 	}
 	if len(state.Rows) != ref.Rows || len(input.Values) != ref.Rows {
 		yield(nil, &intake.PageError{Page: n, Reason: "its result page is of another size"})
+		return false
+	}
+	if j.Run.Status == sheet.Completed && state.Open() > 0 {
+		yield(nil, fmt.Errorf("%w: result page %d is missing, or has rows that have not ended", ErrIncomplete, n))
 		return false
 	}
 	for i := range state.Rows {
