@@ -1,0 +1,185 @@
+package run_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sluice/internal/core/call"
+	"sluice/internal/core/run"
+	"sluice/internal/core/table"
+	"sluice/internal/core/table/tabletest"
+)
+
+const cachedCall = `
+version: 1
+name: cached
+columns:
+  - {name: one, call: a.cached, with: {x: "${row.x}"}, result: "${result.x}"}
+`
+
+func same(n int) []string { return append([]string{"x"}, slices.Repeat([]string{"v"}, n)...) }
+
+func TestH10IdenticalCallsShareOnePhysicalCall(t *testing.T) {
+	for _, mapText := range []string{callA, cachedCall} {
+		onEveryStore(t, func(t *testing.T, tbl table.Table) {
+			w := newWorld(t, tbl)
+			w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+				time.Sleep(50 * time.Millisecond)
+				return echo(a, nth)
+			}
+			got := w.finish(w.start("r", mapText, same(10)...))
+			if want := "x,one\n" + strings.Repeat("v,v\n", 10); got != want {
+				t.Errorf("got %q", got)
+			}
+			if n := len(w.provider.log()); n != 1 {
+				t.Errorf("%d physical calls, want 1", n)
+			}
+		})
+	}
+}
+
+// The owner meets a hold: all ten rows get it, and whoever comes first afterwards makes the one call that is left.
+func TestH10HoldOfTheOwnerHoldsItsFollowers(t *testing.T) {
+	for _, mapText := range []string{callA, cachedCall} {
+		onEveryStore(t, func(t *testing.T, tbl table.Table) {
+			w := newWorld(t, tbl)
+			w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+				time.Sleep(50 * time.Millisecond)
+				if nth == 0 {
+					return heldFor(time.Hour)
+				}
+				return echo(a, nth)
+			}
+			job := w.start("r", mapText, same(10)...)
+			w.parked(job)
+			cp := w.checkpoint(job)
+			if len(cp.Pending) != 10 || len(w.provider.log()) != 1 {
+				t.Errorf("%d rows held after %d calls, want 10 after 1", len(cp.Pending), len(w.provider.log()))
+			}
+			for _, p := range cp.Pending {
+				if !p.Until.Equal(cp.Pending[0].Until) {
+					t.Errorf("row %d is held until %v, another until %v", p.Row, p.Until, cp.Pending[0].Until)
+				}
+			}
+			w.finish(job)
+			if n := len(w.provider.log()); n != 2 {
+				t.Errorf("%d physical calls in all, want 2", n)
+			}
+		})
+	}
+}
+
+// While one run is parked on a hold, its claim is free: another run that asks for the same is not kept waiting.
+func TestH10ClaimIsReleasedBeforeTheHold(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.provider.answer = scripted("a.cached", "v", holds(time.Hour))
+		w.parked(w.start("r1", cachedCall, same(3)...))
+		start := time.Now()
+		w.finish(w.start("r2", cachedCall, same(3)...))
+		if took := time.Since(start); took > 100*time.Millisecond {
+			t.Errorf("the other run took %v: it waited for the claim of a parked run", took)
+		}
+		if n := len(w.provider.log()); n != 2 {
+			t.Errorf("%d calls, want one of each run", n)
+		}
+	})
+}
+
+func TestH10ClaimThatCannotBeReleasedFailsOwnerAndFollowers(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w, f := newFaultyWorld(t, tbl)
+		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+			time.Sleep(50 * time.Millisecond)
+			if nth == 0 {
+				return heldFor(time.Hour)
+			}
+			return echo(a, nth)
+		}
+		job := w.start("r", cachedCall, same(5)...)
+		f.Inject(tabletest.Fault{Err: errStore, On: func(op tabletest.Op, k table.Key) bool { return op == tabletest.OpDelete && isReceipt(k) }})
+		err := w.failing(t.Context(), job) // it returns: nobody is left waiting
+		if !errors.Is(err, errStore) || !strings.Contains(err.Error(), "claim") {
+			t.Errorf("got %v, want the store's failure with the claim", err)
+		}
+		for _, p := range w.checkpoint(job).Pending {
+			if !p.Until.IsZero() {
+				t.Errorf("row %d got a hold", p.Row)
+			}
+		}
+		f.Heal()
+		if got, want := w.finish(job), "x,one\n"+strings.Repeat("v,v\n", 5); got != want {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestH10TwoRunsAtOnceSharePaidResults(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+			time.Sleep(2 * time.Second)
+			return echo(a, nth)
+		}
+		jobs := []*run.Job{w.start("r1", cachedCall, rows(5)...), w.start("r2", cachedCall, rows(5)...)}
+		var wg sync.WaitGroup
+		for i, job := range jobs {
+			ports := w.ports()
+			wg.Go(func() {
+				for {
+					res, err := job.Slice(t.Context(), ports, 0, w.settings)
+					if err != nil {
+						t.Error(i, err)
+						return
+					}
+					if res.Outcome == run.Done {
+						return
+					}
+					time.Sleep(time.Until(res.WakeAt))
+				}
+			})
+		}
+		wg.Wait()
+		if a, b := w.export(jobs[0]), w.export(jobs[1]); a != b || !strings.Contains(a, "r4,r4") {
+			t.Errorf("the runs differ: %q and %q", a, b)
+		}
+		if n := len(w.provider.log()); n != 5 {
+			t.Errorf("%d physical calls for 5 questions", n)
+		}
+		w.finish(w.start("r3", cachedCall, rows(5)...))
+		if n := len(w.provider.log()); n != 5 {
+			t.Errorf("a later run paid again: %d calls", n)
+		}
+	})
+}
+
+// Rows that share a call keep of it what their own expressions say, also when the result comes from before a park.
+func TestH10SharedResultIsReadByEachRowsOwnExpressions(t *testing.T) {
+	const own = `
+version: 1
+name: own
+columns:
+  - {name: gate, call: b.get, with: {x: "${row.y}"}, result: "${result.x}"}
+  - {name: one, call: a.get, with: {x: "${row.x}"}, result: "${result.x + row.y}"}
+  - {name: two, call: a.get, with: {x: "${row.x}"}, result: "${result.x + string(index)}"}
+  - {name: three, call: a.get, with: {x: "${row.x}"}, result: "${result.x + cells.gate}"}
+`
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.provider.answer = scripted("b.get", "late", holds(time.Hour))
+		job := w.start("r", own, "x,y", "v,early", "v,late", "w,early")
+		w.parked(job)
+		got := w.finish(w.reload(job))
+		want := "x,y,gate,one,two,three\nv,early,early,vearly,v0,vearly\nv,late,late,vlate,v1,vlate\nw,early,early,wearly,w2,wearly\n"
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if n := w.provider.calls("a.get", "v"); n != 1 && n != 2 {
+			t.Errorf("%d calls for one question", n)
+		}
+	})
+}
