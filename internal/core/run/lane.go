@@ -63,11 +63,11 @@ func (l *lane) do(ctx context.Context, a call.Attempt) (call.Answer, error) {
 	t.seq = l.seq
 	l.seq++
 	t.paused = len(l.queue) > 0 && l.queue[0].paused || l.closed.After(time.Now())
+	if t.paused {
+		l.pool.pause() // before the pump can see the turn and take a place for it
+	}
 	l.insert(t)
 	l.mu.Unlock()
-	if t.paused {
-		l.pool.pause()
-	}
 	l.wake()
 	select {
 	case r := <-t.answer:
