@@ -84,4 +84,11 @@ func (i *interruption) working(told func(string)) {
 	i.atWork, i.told = true, told
 }
 
+// finishing marks that there is nothing to park any more: a signal ends what is left at once.
+func (i *interruption) finishing() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.atWork = false
+}
+
 func (i *interruption) end() { i.cancel() }

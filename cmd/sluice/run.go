@@ -186,10 +186,12 @@ func (c *resumeCmd) resume(a *app, i *interruption, st *local.State, out string)
 	if job.Run.Status == sheet.Staging {
 		return usagef("run %s: its input was not read to the end; start it again with the same `sluice run ... --run %s`", c.ID, c.ID)
 	}
-	if err := checkSecrets(i.ctx, a.secretsSource(), usedTools(job.Map)); err != nil && !job.Run.Status.Ended() {
-		return err
-	}
 	w := work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.State, again: true}
+	if !w.ended(job) {
+		if err := checkSecrets(i.ctx, a.secretsSource(), usedTools(job.Map)); err != nil {
+			return err
+		}
+	}
 	return a.work(i, st, job, w)
 }
 

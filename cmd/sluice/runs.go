@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -52,11 +53,13 @@ type entry struct {
 	WakeAt    *time.Time   `json:"wakeAt"`
 	Error     string       `json:"error,omitempty"`
 	Holds     []local.Hold `json:"holds,omitempty"`
+
+	created time.Time
 }
 
 func newEntry(st *local.State, r *sheet.Run) entry {
 	return entry{report: newReport(r, r.Out), Name: r.Name, AtWork: st.AtWork(r.ID),
-		CreatedAt: instant(r.CreatedAt), WakeAt: instant(r.WakeAt), Error: r.Error}
+		CreatedAt: instant(r.CreatedAt), WakeAt: instant(r.WakeAt), Error: r.Error, created: r.CreatedAt}
 }
 
 // status says for people what the record cannot know: that nobody is at work any more.
@@ -68,31 +71,44 @@ func (e entry) status() string {
 }
 
 func (c *runsCmd) list(ctx context.Context, a *app, st *local.State) error {
-	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
-	found := false
-	now := time.Now()
-	for r, err := range sheet.List(ctx, st.Store) {
-		if err != nil {
-			return err
-		}
-		e := newEntry(st, r)
-		if c.JSON {
+	entries, err := newestFirst(ctx, st)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		for _, e := range entries {
 			if err := a.printJSON(e); err != nil {
 				return err
 			}
-			continue
 		}
-		if !found {
-			fmt.Fprintln(w, "ID\tNAME\tSTATUS\tROWS\tFAILED\tSTARTED\tWAKES")
-		}
-		found = true
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s/%s\t%s\t%s\t%s\n", clean(e.ID), shorten(clean(e.Name), 40), e.status(),
-			number(r.Counts.Ended()), number(r.Sealed.Rows), number(e.Failed), when(e.StartedAt, now), when(e.WakeAt, now))
+		return nil
 	}
-	if !found && !c.JSON {
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	if len(entries) == 0 {
 		fmt.Fprintln(w, "There are no runs yet.")
+	} else {
+		fmt.Fprintln(w, "ID\tNAME\tSTATUS\tROWS\tFAILED\tSTARTED\tWAKES")
+	}
+	now := time.Now()
+	for _, e := range entries {
+		done := e.Completed + e.Failed
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s/%s\t%s\t%s\t%s\n", clean(e.ID), shorten(clean(e.Name), 40), e.status(),
+			number(done), number(done+e.Waiting), number(e.Failed), when(e.StartedAt, now), when(e.WakeAt, now))
 	}
 	return w.Flush()
+}
+
+// newestFirst lists the runs by the time of their creation; ids that people choose say nothing about it.
+func newestFirst(ctx context.Context, st *local.State) ([]entry, error) {
+	var entries []entry
+	for r, err := range sheet.List(ctx, st.Store) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, newEntry(st, r))
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return b.created.Compare(a.created) })
+	return entries, nil
 }
 
 func when(t *time.Time, now time.Time) string {

@@ -35,13 +35,12 @@ func (a *app) work(i *interruption, st *local.State, job *run.Job, w work) error
 	if job.Run.Status == sheet.Failed {
 		return a.conclude(job, w, "", &exit{exitFailed, fmt.Errorf("run %s failed: %s", job.Run.ID, job.Run.Error)})
 	}
-	// What is finished is written whatever the user does now.
-	ctx := context.WithoutCancel(i.ctx)
-	if err := a.export(ctx, st, job, out, ""); err != nil {
-		return a.conclude(job, w, "", fmt.Errorf("run %s is complete, but its table could not be written: %w", job.Run.ID, err))
+	i.finishing()
+	if err := a.export(i.ctx, st, job, out, ""); err != nil {
+		return a.conclude(job, w, "", notWritten(job, w, err))
 	}
 	if !w.Quiet {
-		if err := a.summary(ctx, st, job, w, out); err != nil {
+		if err := a.summary(i.ctx, st, job, w, out); err != nil {
 			return err
 		}
 	}
@@ -50,6 +49,16 @@ func (a *app) work(i *interruption, st *local.State, job *run.Job, w work) error
 		result = &exit{code: exitRowsFailed}
 	}
 	return a.conclude(job, w, out, result)
+}
+
+// notWritten is the end of a run that is complete but for its table.
+func notWritten(job *run.Job, w work, err error) error {
+	again := fmt.Sprintf("to write it: sluice export %s --out FILE%s", job.Run.ID, w.stateArg())
+	if errors.Is(err, context.Canceled) {
+		// The cancellation itself is not wrapped: the message says more.
+		return &exit{exitInterrupted, fmt.Errorf("run %s is complete; its table was not written: interrupted; %s", job.Run.ID, again)}
+	}
+	return fmt.Errorf("run %s is complete, but its table could not be written: %w; %s", job.Run.ID, err, again)
 }
 
 // ended reports whether there is nothing to do. A run that failed may be tried again (the disk has room again), but
