@@ -43,6 +43,12 @@ func onEveryStore(t *testing.T, behaviour func(t *testing.T, tbl table.Table)) {
 	})
 }
 
+// onMemory runs a behaviour inside a bubble of fake time on memory alone: for those that go through many cases.
+func onMemory(t *testing.T, behaviour func(t *testing.T, tbl table.Table)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { behaviour(t, memory.New()) })
+}
+
 // world is a run's surroundings in a test: a store and a provider that answers as it is told.
 type world struct {
 	t        *testing.T
@@ -74,6 +80,7 @@ type asked struct {
 	request     string
 	at          time.Duration
 	retry       bool
+	done        bool // answered with a result or a final refusal
 }
 
 func (p *provider) Execute(ctx context.Context, batch []call.Attempt, deliver func(int, call.Answer)) error {
@@ -90,12 +97,17 @@ func (p *provider) Execute(ctx context.Context, batch []call.Attempt, deliver fu
 		key := a.Tool + string(a.Input)
 		nth := p.seen[key]
 		p.seen[key]++
-		p.asked = append(p.asked, asked{a.Tool, string(a.Input), a.Number, a.RequestID, time.Since(p.started), a.Retry})
+		at := len(p.asked)
+		p.asked = append(p.asked, asked{a.Tool, string(a.Input), a.Number, a.RequestID, time.Since(p.started), a.Retry, false})
 		p.mu.Unlock()
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			deliver(i, p.answer(a, nth))
+			answer := p.answer(a, nth)
+			p.mu.Lock()
+			p.asked[at].done = answer.Dispatched && answer.Outcome != call.Held && answer.Outcome != call.Retry
+			p.mu.Unlock()
+			deliver(i, answer)
 		}()
 	}
 	wg.Wait()
@@ -198,14 +210,20 @@ func (w *world) finish(job *run.Job) string {
 
 func (w *world) export(job *run.Job) string {
 	w.t.Helper()
-	if err := job.Finish(w.t.Context(), w.st); err != nil {
+	text, err := w.tryExport(job)
+	if err != nil {
 		w.t.Fatal(err)
+	}
+	return text
+}
+
+func (w *world) tryExport(job *run.Job) (string, error) {
+	if err := job.Finish(w.t.Context(), w.st); err != nil {
+		return "", err
 	}
 	var b bytes.Buffer
-	if err := job.Export(w.t.Context(), w.ports(), &b, "csv"); err != nil {
-		w.t.Fatal(err)
-	}
-	return b.String()
+	err := job.Export(w.t.Context(), w.ports(), &b, "csv")
+	return b.String(), err
 }
 
 func (w *world) checkpoint(job *run.Job) *sheet.Checkpoint {

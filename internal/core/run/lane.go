@@ -8,6 +8,7 @@ import (
 
 	"sluice/internal/core/call"
 	"sluice/internal/core/mapspec"
+	"sluice/internal/core/sheet"
 )
 
 // batchSize is how many calls travel to the gateway together.
@@ -20,6 +21,7 @@ type lane struct {
 	provider *mapspec.Provider
 	gateway  call.Gateway
 	pool     *pool
+	journal  *sheet.Journal
 	budget   time.Duration
 
 	mu        sync.Mutex
@@ -30,10 +32,8 @@ type lane struct {
 	reason    *call.Error
 	flushed   int       // turns turned into holds since the lane closed
 	flushedAt time.Time // the closing that they were counted for
-	ended     bool
 	draining  bool
 	kick      chan struct{}
-	stopped   chan struct{}
 	sent      sync.WaitGroup
 }
 
@@ -50,10 +50,12 @@ type reply struct {
 	err error
 }
 
-func newLane(p *mapspec.Provider, gw call.Gateway, pl *pool, budget time.Duration) *lane {
-	l := &lane{provider: p, gateway: gw, pool: pl, budget: budget, kick: make(chan struct{}, 1), stopped: make(chan struct{})}
-	return l
+func newLane(p *mapspec.Provider, gw call.Gateway, pl *pool, j *sheet.Journal, budget time.Duration) *lane {
+	return &lane{provider: p, gateway: gw, pool: pl, journal: j, budget: budget, kick: make(chan struct{}, 1)}
 }
+
+// troubleWait is how often a lane looks whether results can be saved again.
+const troubleWait = 20 * time.Millisecond
 
 // do queues the attempt and returns its answer. It never waits longer than the head of the queue can be served
 // within the resident budget; past that it returns a hold.
@@ -100,7 +102,6 @@ func (l *lane) wake() {
 
 // pump sends what may be sent, until ctx ends.
 func (l *lane) pump(ctx context.Context) {
-	defer close(l.stopped)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -139,6 +140,9 @@ func (l *lane) next(now time.Time) ([]*turn, time.Duration) {
 	}
 	if wait > 0 {
 		return nil, wait
+	}
+	if l.journal.Trouble() {
+		return nil, troubleWait
 	}
 	n := 0
 	for n < len(l.queue) && n < batchSize {

@@ -54,10 +54,6 @@ func (j *Job) replay(ctx context.Context, cp *sheet.Checkpoint, shard int, p Por
 	return x, nil
 }
 
-func (s *slice) replay() (*past, error) {
-	return s.job.replay(s.ctx, s.cp, s.shard, s.ports)
-}
-
 func (x *past) count(e *sheet.Entry) {
 	if e.Fault != nil {
 		x.counts.Failed++

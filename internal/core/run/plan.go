@@ -208,7 +208,7 @@ func continued(ctx context.Context, st *store.Store, rec *sheet.Run, src openedS
 
 // seal makes the source the run's input and opens the run. A source that is refused leaves no run behind.
 func seal(ctx context.Context, st *store.Store, req Request, m *mapspec.Map, tools *mapspec.Catalogue, rec *sheet.Run, src openedSource) (*Job, error) {
-	sealed, err := intake.Seal(ctx, st, rec.ID, src, identity(m), req.Seal)
+	sealed, err := intake.Seal(ctx, st, rec.ID, src.Source, identity(m), req.Seal)
 	if errors.Is(err, intake.ErrSealed) {
 		err = nil // sealed by an earlier start that did not get to write the record
 	}

@@ -20,6 +20,7 @@ type pool struct {
 	wg        sync.WaitGroup
 	atWork    int
 	turning   int
+	unsaved   int             // rows that have ended, whose end is not durable yet
 	tasks     map[int64]*task // at work or turning, by row
 	held      retryQueue
 	cursor    int64 // first row never admitted
@@ -53,9 +54,10 @@ func (p *pool) tell() {
 	}
 }
 
-// take picks the next row, under the lock: a due one, or a fresh one while the waiting set is not full (Q9).
+// take picks the next row, under the lock: a due one, or a fresh one while the waiting set is not full (Q9). No more
+// rows than there are places may be ahead of what is saved, so that a crash repeats few calls.
 func (p *pool) take() *task {
-	if p.draining || p.failed != nil || p.atWork >= p.limit {
+	if p.draining || p.failed != nil || p.atWork >= p.limit || p.unsaved >= p.limit {
 		return nil
 	}
 	var t *task
@@ -114,8 +116,21 @@ func (p *pool) settle(t *task, v verdict) {
 		t.heldAt = now
 		p.held.add(t, now)
 	case v.ended:
+		p.unsaved++
 		p.idleSince = time.Time{} // only a row that ends resets the idle clock (Q3)
 	}
+}
+
+// saved hears that the ends of rows are durable.
+func (p *pool) saved(rows int) {
+	if rows == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unsaved -= rows
+	p.feed()
+	p.tell()
 }
 
 // leave is a worker's last word when it found nothing to take: somebody else may have to act now.
@@ -193,7 +208,7 @@ func (p *pool) next() step {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.feed()
-	if p.atWork+p.turning > 0 {
+	if p.atWork+p.turning+p.unsaved > 0 && p.failed == nil || p.atWork+p.turning > 0 {
 		at, _ := p.held.next(false)
 		if !at.After(time.Now()) {
 			at = time.Time{} // due, and there is no place: the row that frees one tells (Q4)

@@ -34,8 +34,9 @@ type slice struct {
 	quit    chan struct{} // closed when draining begins
 	quitOne sync.Once
 
-	cpMu sync.Mutex
-	cp   *sheet.Checkpoint
+	cpMu    sync.Mutex
+	cp      *sheet.Checkpoint
+	leaving bool // the next checkpoint gives the shard up
 }
 
 // Slice works on a shard until it is done, until it has to wait longer than it may, or until the deadline nears.
@@ -52,14 +53,18 @@ func (j *Job) Slice(ctx context.Context, ports Ports, shard int, set Settings) (
 	s.cp = cp
 	s.ctx, s.stop = context.WithCancelCause(ctx)
 	defer s.stop(nil)
-	if err := s.prepare(); err != nil {
+	past, err := j.replay(s.ctx, cp, shard, ports)
+	if err != nil {
 		return Result{}, s.abandon(err)
 	}
+	s.wire(past)
 	s.set.Watch.attach(s)
-	loopErr := s.loop()
-	res, err := s.close(loopErr)
-	s.set.Watch.detach(s)
-	return res, err
+	defer s.set.Watch.detach(s)
+	// The first checkpoint closes the journals of earlier slices: what a dead one may still write is not read again.
+	if err = s.checkpoint(s.ctx, sheet.ShardRunning, time.Time{}); err == nil {
+		s.loop()
+	}
+	return s.close(err)
 }
 
 // acquire makes this slice the shard's owner, by compare-and-swap (X2). It returns no checkpoint if the shard is
@@ -93,17 +98,15 @@ func (s *slice) acquire(ctx context.Context) (*sheet.Checkpoint, Result, error) 
 	return cp, Result{}, err
 }
 
-// prepare rebuilds what earlier slices have left, and wires the parts of this one.
-func (s *slice) prepare() error {
+// wire puts the parts of the slice together, and hands them what earlier slices have left.
+func (s *slice) wire(past *past) {
 	run, st := s.job.Run.ID, s.ports.Store
-	past, err := s.replay()
-	if err != nil {
-		return err
-	}
 	s.tally = &tally{base: past.stats}
-	s.journal = sheet.OpenJournal(st, run, s.shard, s.cp.Epoch, past.counts, s.set.Linger, s.tally.stats)
-	s.pages = newPages(s.job, st, s.cp.Epoch, s.journal, func(err error) { s.drain(err) })
-	s.pool = newPool(s.runRow, s.set, s.cp.Cursor, s.job.endRow(s.cp.EndPage))
+	s.pool = newPool(s.work, s.set, s.cp.Cursor, s.job.endRow(s.cp.EndPage))
+	s.journal = sheet.OpenJournal(st, sheet.JournalOptions{
+		Run: run, Shard: s.shard, Epoch: s.cp.Epoch, Counts: past.counts, Linger: s.set.Linger, Stats: s.tally.stats, Told: s.saved,
+	})
+	s.pages = newPages(s.job, st, s.cp.Epoch, s.journal, s.drain)
 	s.caller = s.newCaller()
 	s.pool.freed = s.caller.wakeLanes
 	past.remember(s.caller.memo)
@@ -117,8 +120,24 @@ func (s *slice) prepare() error {
 		s.pumps.Add(1)
 		go func() { defer s.pumps.Done(); l.pump(s.ctx) }()
 	}
-	// The first checkpoint closes the journals of earlier slices: what a dead one may still write is not read again.
-	return s.checkpoint(s.ctx, sheet.ShardRunning, time.Time{})
+}
+
+// saved hears of every commit of the journal.
+func (s *slice) saved(ends sheet.Counts, err error) {
+	if err != nil {
+		s.drain(err)
+		return
+	}
+	s.pool.saved(int(ends.Ended()))
+}
+
+// work runs a row. What ends the slice ends the dispatching of calls at once, of those too that wait for their turn.
+func (s *slice) work(t *task) verdict {
+	v := s.runRow(t)
+	if v.err != nil {
+		s.drain(v.err)
+	}
+	return v
 }
 
 // heldSince marks a row that was held when its slice ended; its retries go ahead of first attempts.
@@ -138,7 +157,7 @@ func (s *slice) newCaller() *caller {
 			Shard: fmt.Sprintf("%s/%d", run.ID, s.shard), Epoch: s.cp.Epoch}},
 	}
 	for name, p := range s.job.usedProviders() {
-		c.lanes[name] = newLane(p, s.ports.Gateway, s.pool, s.set.Budget.Limit)
+		c.lanes[name] = newLane(p, s.ports.Gateway, s.pool, s.journal, s.set.Budget.Limit)
 	}
 	return c
 }
@@ -150,7 +169,7 @@ func (c *caller) wakeLanes() {
 }
 
 // loop runs the pool until nothing is at work and nothing may be waited for.
-func (s *slice) loop() error {
+func (s *slice) loop() {
 	tick := time.NewTicker(CheckpointEvery)
 	defer tick.Stop()
 	ticks := sync.WaitGroup{}
@@ -162,21 +181,26 @@ func (s *slice) loop() error {
 
 	admit, cancel := s.admission()
 	defer cancel()
+	stop, done := s.set.Stop, s.ctx.Done() // nil once heard: they stay closed
 	for {
 		step := s.pool.next()
 		if step.over {
-			return nil
+			return
 		}
 		before, idle := time.Now(), s.pool.idle()
-		s.pool.wait(step, admit, s.set.Stop, s.ctx.Done())
+		s.pool.wait(step, admit, stop, done)
 		if idle {
 			s.tally.residentMs.Add(time.Since(before).Milliseconds())
 		}
 		switch {
-		case s.ctx.Err() != nil:
+		case done != nil && s.ctx.Err() != nil:
+			done = nil
 			s.drain(context.Cause(s.ctx))
-		case closed(s.set.Stop), s.past(s.admitUntil()):
+		case !s.stopping() && (closed(stop) || s.past(s.admitUntil())):
 			s.drain(nil)
+		}
+		if s.stopping() {
+			stop = nil
 		}
 	}
 }
@@ -254,7 +278,7 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 	cp.Stats = s.tally.stats()
 	cp.Status, cp.WakeAt = status, wakeAt.UTC()
 	cp.LeaseUntil = time.Now().Add(s.set.Lease).UTC()
-	if status != sheet.ShardRunning {
+	if s.leaving {
 		cp.Owner, cp.LeaseUntil = "", time.Time{}
 	}
 	durable, cancel := context.WithTimeout(context.WithoutCancel(ctx), durableWrite)
@@ -285,8 +309,8 @@ func (s *slice) trim(status sheet.ShardStatus) error {
 }
 
 // close drains, saves, and tells how the slice ended (H3: the barrier comes before the park).
-func (s *slice) close(loopErr error) (Result, error) {
-	s.drain(loopErr)
+func (s *slice) close(failed error) (Result, error) {
+	s.drain(failed)
 	s.pool.wg.Wait()
 	s.pool.mu.Lock()
 	err := s.pool.failed
@@ -304,6 +328,7 @@ func (s *slice) close(loopErr error) (Result, error) {
 		return Result{}, s.abandon(err)
 	}
 	res, status := s.verdict()
+	s.leaving = true
 	if saved := s.checkpoint(context.Background(), status, res.WakeAt); saved != nil {
 		return Result{}, saved
 	}

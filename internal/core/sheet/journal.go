@@ -32,6 +32,7 @@ type Journal struct {
 	shard  int
 	linger time.Duration
 	stats  func() Stats
+	told   func(ends Counts, err error)
 
 	mu      sync.Mutex
 	room    *sync.Cond
@@ -43,6 +44,7 @@ type Journal struct {
 	counts  Counts   // rows ended, as far as committed
 	counted Position // counts speak of all groups before this
 	failed  error
+	trouble bool // a write has failed and is being repeated
 	wake    chan struct{}
 	stop    chan struct{}
 	stopped chan struct{}
@@ -81,13 +83,25 @@ func (t Ticket) Wait(ctx context.Context) error {
 	}
 }
 
-// OpenJournal starts the journal of the slice with this epoch. Linger is how long a group waits for company: zero
-// where a commit costs only its own time, some milliseconds where every item written is billed. Stats is asked for
-// the figures that are stored with each group.
-func OpenJournal(st *store.Store, run string, shard int, epoch int64, counts Counts, linger time.Duration, stats func() Stats) *Journal {
+// JournalOptions say whose journal it is, and how it is kept.
+type JournalOptions struct {
+	Run    string
+	Shard  int
+	Epoch  int64  // of the slice
+	Counts Counts // rows that ended before
+	// Linger is how long a group waits for company: zero where a commit costs only its own time, some milliseconds
+	// where every item written is billed.
+	Linger time.Duration
+	Stats  func() Stats                 // the figures that are stored with each group
+	Told   func(ends Counts, err error) // hears of each commit: the rows whose end it made durable, or why it failed
+}
+
+// OpenJournal starts the journal of a slice.
+func OpenJournal(st *store.Store, o JournalOptions) *Journal {
 	j := &Journal{
-		st: st, run: run, shard: shard, linger: linger, stats: stats, counts: counts,
-		counted: Position{Epoch: epoch}, next: Position{Epoch: epoch}, wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
+		st: st, run: o.Run, shard: o.Shard, linger: o.Linger, stats: o.Stats, told: o.Told, counts: o.Counts,
+		counted: Position{Epoch: o.Epoch}, next: Position{Epoch: o.Epoch},
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	j.room = sync.NewCond(&j.mu)
 	j.open = j.newGroup()
@@ -251,6 +265,7 @@ func (j *Journal) commit(g *group) {
 	j.mu.Unlock()
 	g.err, g.buf = err, nil
 	close(g.done)
+	j.told(g.ends, err)
 }
 
 // retryPuts is how often a failed write of a group is repeated. The write is idempotent: key and bytes are fixed.
@@ -274,6 +289,7 @@ func (j *Journal) put(g *group) error {
 		ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 		err = j.st.Save(ctx, key, 1, framed, table.Always())
 		cancel()
+		j.setTrouble(err != nil)
 		if err == nil {
 			return nil
 		}
@@ -282,4 +298,17 @@ func (j *Journal) put(g *group) error {
 		}
 		time.Sleep(retryPuts[try])
 	}
+}
+
+func (j *Journal) setTrouble(on bool) {
+	j.mu.Lock()
+	j.trouble = on
+	j.mu.Unlock()
+}
+
+// Trouble reports whether results cannot be saved right now. Until it is over, no call may be dispatched (T5).
+func (j *Journal) Trouble() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.trouble || j.failed != nil
 }
