@@ -139,9 +139,9 @@ func (i *input) options(limit int64) (intake.Options, error) {
 	return o, nil
 }
 
-func (i *input) open(stdin io.Reader) (io.ReadCloser, error) {
+func (i *input) open(ctx context.Context, stdin io.Reader) (io.ReadCloser, error) {
 	if i.In == "-" {
-		return io.NopCloser(stdin), nil
+		return interruptible(ctx, stdin), nil
 	}
 	f, err := os.Open(i.In)
 	if err != nil {
@@ -151,6 +151,17 @@ func (i *input) open(stdin io.Reader) (io.ReadCloser, error) {
 		return nil, errors.Join(fmt.Errorf("input: %s is a folder", i.In), f.Close())
 	}
 	return f, nil
+}
+
+// interruptible reads from r until ctx ends, also while r, such as a terminal, has nothing to say.
+func interruptible(ctx context.Context, r io.Reader) io.ReadCloser {
+	pr, pw := io.Pipe()
+	context.AfterFunc(ctx, func() { pw.CloseWithError(ctx.Err()) })
+	go func() {
+		_, err := io.Copy(pw, r)
+		pw.CloseWithError(err)
+	}()
+	return pr
 }
 
 // fingerprint tells two states of a file apart without reading it (M1). Standard input has none.

@@ -162,8 +162,20 @@ func (p *progress) standing(now time.Time) standing {
 		return s
 	}
 	s.Rate = p.speed.rate()
-	s.Left = left(s.Total-s.Done-s.Failed, s.Rate)
+	s.Left = s.estimate(now)
 	return s
+}
+
+// estimate is how long the rest may take: at the present rate, and not less than what rows are held for.
+func (s standing) estimate(now time.Time) time.Duration {
+	d := left(s.Total-s.Done-s.Failed, s.Rate)
+	if d == 0 {
+		return 0
+	}
+	for _, h := range s.Holds {
+		d = max(d, h.Until.Sub(now))
+	}
+	return d
 }
 
 // standing is how a run stands, as it is shown.

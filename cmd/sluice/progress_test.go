@@ -61,6 +61,13 @@ func TestEstimateIsLeftOutWhenItIsNotKnown(t *testing.T) {
 			t.Errorf("left(%d, %v) = %v, want %v", test.rows, test.rate, got, test.want)
 		}
 	}
+	s := standing{Total: 100, Done: 90, Rate: 10, Holds: []hold{{Provider: "acme", Until: noon.Add(30 * time.Second), Rows: 3}}}
+	if got := s.estimate(noon); got != 30*time.Second {
+		t.Errorf("%v left, though rows are held for 30 s", got)
+	}
+	if got := (standing{Total: 10, Holds: s.Holds}).estimate(noon); got != 0 {
+		t.Errorf("%v left at an unknown rate", got)
+	}
 	same(t, standing{}.counts()+"|"+standing{}.pace(), "0 of 0 rows|")
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -89,7 +90,7 @@ func (c *runCmd) check(ctx context.Context, a *app) (*spec, string, error) {
 }
 
 func (c *runCmd) start(a *app, i *interruption, st *local.State, s *spec, out string) error {
-	req, err := c.request(a, s, out)
+	req, err := c.request(i.ctx, a, s, out)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (c *runCmd) start(a *app, i *interruption, st *local.State, s *spec, out st
 	return a.work(i, st, job, work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.State})
 }
 
-func (c *runCmd) request(a *app, s *spec, out string) (run.Request, error) {
+func (c *runCmd) request(ctx context.Context, a *app, s *spec, out string) (run.Request, error) {
 	format, err := c.options(c.Limit)
 	if err != nil {
 		return run.Request{}, err
@@ -120,10 +121,21 @@ func (c *runCmd) request(a *app, s *spec, out string) (run.Request, error) {
 	}
 	return run.Request{
 		ID: id, Documents: s.docs, Set: c.Set, InputName: c.In, Format: format,
-		Input:       func() (io.ReadCloser, error) { return c.open(a.stdin) },
-		Seal:        intake.SealOptions{Fingerprint: print, Recheck: c.fingerprint},
+		Input:       func() (io.ReadCloser, error) { return c.open(ctx, a.stdin) },
+		Seal:        intake.SealOptions{Fingerprint: print, Recheck: c.fingerprint, Progress: c.reading(a.stderr)},
 		Concurrency: c.Concurrency, Force: c.Force, Out: out, Statuses: c.Statuses,
 	}, nil
+}
+
+// reading tells now and then how much of a long input has been read.
+func (c *runCmd) reading(w io.Writer) func(int64) {
+	told := time.Now()
+	return func(rows int64) {
+		if now := time.Now(); !c.Quiet && now.Sub(told) >= lineEvery {
+			told = now
+			fmt.Fprintf(w, "%s reading the input: %s rows\n", now.Format("15:04:05"), number(rows))
+		}
+	}
 }
 
 // startError tells mistakes in what was given from failures of the machine.

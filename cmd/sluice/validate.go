@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,8 @@ Every mistake is told with its place as FILE:LINE:COLUMN. Nothing is called, no 
 
 // Run implements the command.
 func (c *validateCmd) Run(a *app) error {
+	ctx, cancel := a.context()
+	defer cancel()
 	s, err := loadSpec(c.Map, c.Tools)
 	if err != nil {
 		return err
@@ -37,7 +40,7 @@ func (c *validateCmd) Run(a *app) error {
 		text += fmt.Sprintf(", %s of %s used", number(int64(len(usedTools(s.m)))), plural(int64(len(s.tools.Tools)), "tool", "tools"))
 	}
 	if c.In != "" {
-		columns, err := c.columns(a.stdin)
+		columns, err := c.columns(ctx, a.stdin)
 		if err != nil {
 			return usage(err)
 		}
@@ -60,13 +63,13 @@ func inputName(in string) string {
 // sampleRows is how many rows of a source without a header are read to learn its columns.
 const sampleRows = 1000
 
-func (c *validateCmd) columns(stdin io.Reader) ([]string, error) {
+func (c *validateCmd) columns(ctx context.Context, stdin io.Reader) ([]string, error) {
 	in := input{In: c.In, Encoding: c.Encoding, Delimiter: c.Delimiter}
 	options, err := in.options(sampleRows)
 	if err != nil {
 		return nil, err
 	}
-	file, err := in.open(stdin)
+	file, err := in.open(ctx, stdin)
 	if err != nil {
 		return nil, err
 	}

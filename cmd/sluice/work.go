@@ -65,10 +65,13 @@ func notWritten(job *run.Job, w work, err error) error {
 // not one that its map ends with the first failed row.
 func (w work) ended(job *run.Job) bool {
 	if job.Run.Status == sheet.Failed && w.again {
-		return job.Map.FailFast && job.Run.Counts.Failed > 0
+		return failedFast(job)
 	}
 	return job.Run.Status.Ended()
 }
+
+// failedFast reports whether the run is one that its map ended with the first failed row.
+func failedFast(job *run.Job) bool { return job.Map.FailFast && job.Run.Counts.Failed > 0 }
 
 func (a *app) drive(i *interruption, st *local.State, job *run.Job, w work) error {
 	g := st.Gateway(job.Tools, a.secretsSource(), userAgent())
@@ -89,6 +92,9 @@ func (a *app) stopped(job *run.Job, w work, err error) error {
 		return a.conclude(job, w, "", &exit{exitInterrupted, errors.New(parkedText(job, w))})
 	case errors.Is(err, context.Canceled):
 		return a.conclude(job, w, "", &exit{exitInterrupted, fmt.Errorf("run %s was stopped at once; what was saved stays. To go on: %s", job.Run.ID, w.resume(job))})
+	}
+	if failedFast(job) {
+		return a.conclude(job, w, "", &exit{exitFailed, fmt.Errorf("run %s failed: %w", job.Run.ID, err)})
 	}
 	return a.conclude(job, w, "", &exit{exitFailed, fmt.Errorf("run %s failed: %w\nwhat was saved stays; to try again: %s", job.Run.ID, err, w.resume(job))})
 }
