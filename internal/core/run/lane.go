@@ -33,6 +33,7 @@ type lane struct {
 	flushed   int       // turns turned into holds since the lane closed
 	flushedAt time.Time // the closing that they were counted for
 	draining  bool
+	holding   holding
 	kick      chan struct{}
 	sent      sync.WaitGroup
 }
@@ -66,6 +67,7 @@ func (l *lane) do(ctx context.Context, a call.Attempt) (call.Answer, error) {
 	l.seq++
 	t.paused = len(l.queue) > 0 && l.queue[0].paused || l.closed.After(time.Now())
 	if t.paused {
+		l.holding.stand.CompareAndSwap(vacant, moving)
 		l.pool.pause() // before the pump can see the turn and take a place for it
 	}
 	l.insert(t)
@@ -131,14 +133,21 @@ func (l *lane) next(now time.Time) ([]*turn, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.queue) == 0 {
+		l.stands(vacant)
 		return nil, 0
 	}
 	wait := l.closed.Sub(now)
-	if wait > l.budget || l.draining {
+	if wait > l.budget || l.draining || l.tooLong(now) {
 		l.flush(now)
+		l.stands(vacant)
 		return nil, 0
 	}
-	if wait > 0 {
+	if wait > 0 && l.holding.on.Load() {
+		l.stands(stalled)
+	} else {
+		l.stands(moving)
+	}
+	if wait = max(wait, l.standBack(now)); wait > 0 {
 		return nil, wait
 	}
 	if l.journal.Trouble() {
@@ -229,11 +238,12 @@ func (l *lane) learn(a call.Answer) {
 	if a.Outcome == call.Held || a.Outcome == call.Refused {
 		until = later(until, a.Until)
 	}
-	if until.IsZero() {
+	if until.IsZero() && !l.holding.progress(a) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.holding.learn(a)
 	if until.After(l.closed) {
 		l.closed = until
 		l.scope, l.reason = a.Scope, a.Error
@@ -251,6 +261,7 @@ func later(a, b time.Time) time.Time {
 // again puts a refused call back into the queue; its row gives its place up.
 func (l *lane) again(t *turn) {
 	t.paused = true
+	l.holding.stand.CompareAndSwap(vacant, moving)
 	l.pool.pause()
 	l.mu.Lock()
 	l.insert(t)

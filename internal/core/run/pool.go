@@ -30,6 +30,7 @@ type pool struct {
 	failed    error
 	idleSince time.Time     // first moment at which every row was waiting
 	changed   chan struct{} // told when something happened that the loop must look at
+	stalled   func() bool   // whether all that wait for their turn wait behind a hold
 	freed     func()        // told when a place has become free while rows are turning
 }
 
@@ -43,7 +44,7 @@ type verdict struct {
 func newPool(run func(*task) verdict, set Settings, cursor, end int64) *pool {
 	return &pool{
 		run: run, limit: set.Concurrency, maxWaiting: set.MaxWaiting, budget: set.Budget.Limit,
-		tasks: map[int64]*task{}, cursor: cursor, end: end, changed: make(chan struct{}, 1), freed: func() {},
+		tasks: map[int64]*task{}, cursor: cursor, end: end, changed: make(chan struct{}, 1), freed: func() {}, stalled: func() bool { return false },
 	}
 }
 
@@ -209,6 +210,9 @@ func (p *pool) next() step {
 	defer p.mu.Unlock()
 	p.feed()
 	if p.atWork+p.turning+p.unsaved > 0 && p.failed == nil || p.atWork+p.turning > 0 {
+		if p.idleSince.IsZero() && p.unsaved <= 0 && p.waiting() {
+			p.idleSince = time.Now()
+		}
 		at, _ := p.held.next(false)
 		if !at.After(time.Now()) {
 			at = time.Time{} // due, and there is no place: the row that frees one tells (Q4)
@@ -229,11 +233,26 @@ func (p *pool) next() step {
 	return step{at: at}
 }
 
+// waiting reports, under the lock, whether every row waits for a deadline, in the retry queue or behind a hold.
+func (p *pool) waiting() bool {
+	return p.atWork == 0 && (p.turning == 0 || p.stalled())
+}
+
+// idleFrom is since when every row has been waiting, at the latest since the given moment.
+func (p *pool) idleFrom(at time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.idleSince.IsZero() && p.idleSince.Before(at) {
+		return p.idleSince
+	}
+	return at
+}
+
 // idle reports whether every row is waiting for a deadline.
 func (p *pool) idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.atWork+p.turning == 0
+	return p.waiting()
 }
 
 // earliest is the first deadline of the rows that wait.

@@ -108,7 +108,7 @@ func (s *slice) wire(past *past) {
 	})
 	s.pages = newPages(s.job, st, s.cp.Epoch, s.journal, s.drain)
 	s.caller = s.newCaller()
-	s.pool.freed = s.caller.wakeLanes
+	s.pool.freed, s.pool.stalled = s.caller.wakeLanes, s.caller.stalled
 	past.remember(s.caller.memo)
 	past.hand(s.pages)
 	for _, p := range s.cp.Pending {
