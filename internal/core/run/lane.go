@@ -61,6 +61,9 @@ const troubleWait = 20 * time.Millisecond
 // do queues the attempt and returns its answer. It never waits longer than the head of the queue can be served
 // within the resident budget; past that it returns a hold.
 func (l *lane) do(ctx context.Context, a call.Attempt) (call.Answer, error) {
+	if ctx.Err() != nil {
+		return call.Answer{}, context.Cause(ctx)
+	}
 	t := &turn{attempt: a, answer: make(chan reply, 1)}
 	l.mu.Lock()
 	t.seq = l.seq
@@ -77,8 +80,27 @@ func (l *lane) do(ctx context.Context, a call.Attempt) (call.Answer, error) {
 	case r := <-t.answer:
 		return r.Answer, r.err
 	case <-ctx.Done():
+		return l.interrupted(ctx, t)
+	}
+}
+
+// interrupted takes a call out of the queue. One that was sent already has its exchange interrupted, and what is known
+// of it then must be saved: a call that may have arrived is not made again as if it had not (T2).
+func (l *lane) interrupted(ctx context.Context, t *turn) (call.Answer, error) {
+	l.mu.Lock()
+	i := slices.Index(l.queue, t)
+	if i >= 0 {
+		l.queue = slices.Delete(l.queue, i, i+1)
+		if t.paused {
+			l.pool.unpause(true)
+		}
+	}
+	l.mu.Unlock()
+	if i >= 0 {
 		return call.Answer{}, context.Cause(ctx)
 	}
+	r := <-t.answer
+	return r.Answer, r.err
 }
 
 // insert keeps the queue in the order of turns, under the lock.
@@ -107,6 +129,11 @@ func (l *lane) pump(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		if ctx.Err() != nil {
+			l.sent.Wait()
+			l.refuse(context.Cause(ctx))
+			return
+		}
 		batch, wait := l.next(time.Now())
 		if len(batch) > 0 {
 			l.sent.Add(1)
@@ -121,8 +148,6 @@ func (l *lane) pump(ctx context.Context) {
 		case <-l.kick:
 		case <-timer.C:
 		case <-ctx.Done():
-			l.sent.Wait()
-			return
 		}
 	}
 }
@@ -165,6 +190,21 @@ func (l *lane) next(now time.Time) ([]*turn, time.Duration) {
 	batch := slices.Clone(l.queue[:n])
 	l.queue = slices.Delete(l.queue, 0, n)
 	return batch, 0
+}
+
+// refuse answers every waiting call with an error that ends the slice.
+func (l *lane) refuse(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.queue {
+		if t.paused {
+			l.pool.unpause(true)
+			t.paused = false
+		}
+		t.answer <- reply{err: err}
+	}
+	clear(l.queue)
+	l.queue = l.queue[:0]
 }
 
 // flush answers every waiting call with a hold, under the lock.
@@ -234,8 +274,8 @@ func (l *lane) send(ctx context.Context, batch []*turn) {
 
 // learn takes from an answer when the scope is free next.
 func (l *lane) learn(a call.Answer) {
-	until := a.NextFree
-	if a.Outcome == call.Held || a.Outcome == call.Refused {
+	until := a.NextFree // when to ask for the next block: a little before its first permit
+	if a.Outcome == call.Held || until.IsZero() && a.Outcome == call.Refused {
 		until = later(until, a.Until)
 	}
 	if until.IsZero() && !l.holding.progress(a) {

@@ -20,8 +20,8 @@ type pool struct {
 	wg        sync.WaitGroup
 	atWork    int
 	turning   int
-	unsaved   int             // rows that have ended, whose end is not durable yet
-	tasks     map[int64]*task // at work or turning, by row
+	unsaved   int                     // rows that have ended, whose end is not durable yet
+	tasks     map[int64]sheet.Pending // at work or turning, by row, as they were when they were taken
 	held      retryQueue
 	cursor    int64 // first row never admitted
 	end       int64
@@ -44,7 +44,7 @@ type verdict struct {
 func newPool(run func(*task) verdict, set Settings, cursor, end int64) *pool {
 	return &pool{
 		run: run, limit: set.Concurrency, maxWaiting: set.MaxWaiting, budget: set.Budget.Limit,
-		tasks: map[int64]*task{}, cursor: cursor, end: end, changed: make(chan struct{}, 1), freed: func() {}, stalled: func() bool { return false },
+		tasks: map[int64]sheet.Pending{}, cursor: cursor, end: end, changed: make(chan struct{}, 1), freed: func() {}, stalled: func() bool { return false },
 	}
 }
 
@@ -73,7 +73,7 @@ func (p *pool) take() *task {
 		return nil
 	}
 	p.atWork++
-	p.tasks[t.Row] = t
+	p.tasks[t.Row] = sheet.Pending{Row: t.Row, Index: t.Index, Input: t.Input, Spent: t.Spent}
 	return t
 }
 
@@ -102,15 +102,14 @@ func (p *pool) work(t *task) {
 
 // settle books what became of a row, under the lock.
 func (p *pool) settle(t *task, v verdict) {
-	delete(p.tasks, t.Row)
 	p.atWork--
+	if v.err == nil || v.ended {
+		delete(p.tasks, t.Row) // else it is still pending
+	}
 	switch {
 	case v.err != nil:
 		if p.failed == nil {
 			p.failed = v.err
-		}
-		if !v.ended {
-			p.tasks[t.Row] = t // still pending
 		}
 	case v.held:
 		now := time.Now()
@@ -192,7 +191,7 @@ func (p *pool) pending() ([]sheet.Pending, int64) {
 		list = append(list, t.Pending)
 	}
 	for _, t := range p.tasks {
-		list = append(list, sheet.Pending{Row: t.Row, Index: t.Index, Input: t.Input, Spent: t.Spent})
+		list = append(list, t)
 	}
 	return list, p.cursor
 }
