@@ -33,9 +33,12 @@ func (s *slice) runRow(t *task) verdict {
 		return verdict{err: err}
 	}
 	defer s.pages.leave(page)
+	if page.state.Row(t.Row).Status != sheet.RowOpen {
+		return verdict{} // ended before a crash: nothing is left to do, and its page may have no input loaded
+	}
 	r, err := s.newRow(t, page)
-	if err != nil || r.state.Status != sheet.RowOpen {
-		return verdict{err: err} // ended before a crash: nothing is left to do
+	if err != nil {
+		return verdict{err: err}
 	}
 	if !t.heldAt.IsZero() {
 		s.tally.heldMs.Add(time.Since(t.heldAt).Milliseconds())
