@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,9 +43,29 @@ type process struct {
 
 func (b *bench) start(args ...string) *process {
 	b.t.Helper()
+	return b.launch(b.command(args))
+}
+
+// startFed starts the program with a pipe to its standard input.
+func (b *bench) startFed(args ...string) (*process, io.WriteCloser) {
+	b.t.Helper()
+	p := b.command(args)
+	feed, err := p.cmd.StdinPipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return b.launch(p), feed
+}
+
+func (b *bench) command(args []string) *process {
 	p := &process{b: b, cmd: exec.Command(program, b.args(args)...), out: &syncBuffer{}, err: &syncBuffer{}, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.err
 	p.cmd.Env = append(os.Environ(), "ACME_KEY=k1", "OTHER_KEY=k2")
+	return p
+}
+
+func (b *bench) launch(p *process) *process {
+	b.t.Helper()
 	if err := p.cmd.Start(); err != nil {
 		b.t.Fatal(err)
 	}
@@ -124,6 +145,8 @@ func TestInterruptParksAndResumeFinishes(t *testing.T) {
 	busy := b.start("resume", "r1").wait()
 	busy.want(t, exitFailed, "run r1: another process is working on it; `sluice runs r1` shows how far it is")
 
+	b.start(gated(b)...).wait().want(t, exitFailed, "run r1: another process is working on it")
+
 	p.signal(syscall.SIGINT)
 	eventually(t, "it says that it parks", func() bool { return strings.Contains(p.err.String(), "parking:") })
 	b.provider.open() // calls under way are brought to their end
@@ -181,6 +204,27 @@ func TestKilledRunIsResumedAtOnce(t *testing.T) {
 			t.Errorf("row%d was paid for %d times", i, n)
 		}
 	}
+}
+
+// A run that was killed while its input was read is started again, and reads it again.
+func TestKilledWhileReadingStartsAgain(t *testing.T) {
+	b := newBench(t)
+	args := []string{"run", "@map.yaml", "--tools", "@tools.yaml", "--in", "-", "--out", "@out.csv", "--run", "r1"}
+	p, feed := b.startFed(args...)
+	go func() { _, _ = io.WriteString(feed, "x\n"+strings.Repeat("ada\n", 50_000)) }() // more than is read ahead
+	eventually(t, "the run is there", func() bool { return strings.Contains(b.start("runs").wait().out, "r1") })
+	b.start("rows", "r1").wait().want(t, exitOK, "The run's input is still being read.")
+	p.signal(syscall.SIGKILL)
+	p.wait()
+	b.start("resume", "r1").wait().want(t, exitUsage, "its input was not read to the end; start it again")
+
+	p, feed = b.startFed(args...)
+	if _, err := feed.Write([]byte("x\nbob\n")); err != nil {
+		t.Fatal(err)
+	}
+	_ = feed.Close()
+	p.wait().want(t, exitOK, "1 of 1 completed")
+	same(t, b.read("out.csv"), "x,up\nbob,BOB!\n")
 }
 
 // A run that waits for a provider parks at once when it is interrupted, and others see until when it is held.

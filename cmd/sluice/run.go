@@ -98,7 +98,7 @@ func (c *runCmd) start(a *app, i *interruption, st *local.State, s *spec, out st
 	if err != nil {
 		return atWork(err, req.ID)
 	}
-	defer claim.Release()
+	defer func() { _ = claim.Release() }() // the end of the process releases it too
 	job, err := run.Start(i.ctx, st.Store, req)
 	if err != nil {
 		return startError(err)
@@ -190,7 +190,7 @@ func (c *resumeCmd) resume(a *app, i *interruption, st *local.State, out string)
 	if err != nil {
 		return atWork(err, c.ID)
 	}
-	defer claim.Release()
+	defer func() { _ = claim.Release() }() // the end of the process releases it too
 	job, err := loadJob(i.ctx, st, c.ID)
 	if err != nil {
 		return err
