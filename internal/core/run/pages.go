@@ -32,7 +32,8 @@ type pages struct {
 
 	mu      sync.Mutex
 	open    map[int]*openPage
-	touched map[int]bool // pages that may have been saved by an earlier slice
+	begun   int64        // rows before this were admitted by earlier slices, which may have saved their pages
+	touched map[int]bool // pages that may have been saved besides
 	slots   chan struct{}
 	writes  sync.WaitGroup
 	failed  error
@@ -99,7 +100,7 @@ func (p *pages) loading(ctx context.Context, n int) *openPage {
 	}
 	page := &openPage{number: n, ready: make(chan struct{})}
 	p.open[n] = page
-	saved := p.touched[n]
+	saved := p.touched[n] || p.manifest[n].First < p.begun
 	p.evict()
 	p.writes.Add(1)
 	go func() {

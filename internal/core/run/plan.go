@@ -71,7 +71,43 @@ func Start(ctx context.Context, st *store.Store, req Request) (*Job, error) {
 	if rec.Status != sheet.Staging {
 		return continued(ctx, st, rec, src)
 	}
-	return seal(ctx, st, req, m, tools, rec, src)
+	job, err := seal(ctx, st, req, m, tools, rec, src)
+	if errors.Is(err, table.ErrConflict) {
+		return await(ctx, st, req, rec.ID, err)
+	}
+	return job, err
+}
+
+// Waiting for another start of the same run, which has the input under way.
+const (
+	awaitFor  = 30 * time.Second
+	awaitLook = 50 * time.Millisecond
+)
+
+// await returns the run that another process is starting at the same moment (X1).
+func await(ctx context.Context, st *store.Store, req Request, id string, cause error) (*Job, error) {
+	for until := time.Now().Add(awaitFor); time.Now().Before(until); {
+		rec, err := sheet.Load(ctx, st, id)
+		switch {
+		case errors.Is(err, sheet.ErrNoRun):
+			return nil, cause // the other one was refused
+		case err != nil:
+			return nil, err
+		case rec.Status != sheet.Staging:
+			src, err := openSource(req)
+			if err != nil {
+				return nil, err
+			}
+			defer src.Close()
+			return continued(ctx, st, rec, src)
+		}
+		select {
+		case <-time.After(awaitLook):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return nil, fmt.Errorf("run %q is being started by another process: %w", id, cause)
 }
 
 func checkID(id string) error {
@@ -192,25 +228,39 @@ func sameRun(rec *sheet.Run, digest string, req Request) error {
 
 // continued returns the run that exists, after a look at the source: it must be the one that was sealed.
 func continued(ctx context.Context, st *store.Store, rec *sheet.Run, src openedSource) (*Job, error) {
+	if err := sameSource(rec, rec.Sealed, src); err != nil {
+		return nil, err
+	}
+	return LoadJob(ctx, st, rec.ID)
+}
+
+// sameSource reads the source to its end and holds it against what was sealed.
+func sameSource(rec *sheet.Run, sealed intake.Sealed, src openedSource) error {
 	for {
 		if _, err := src.Next(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if src.digest() != rec.Sealed.SourceDigest {
-		return nil, fmt.Errorf("run %q %w: it was started with another input; choose another --run, or `sluice resume %s` to go on with the sealed input",
+	if src.digest() != sealed.SourceDigest {
+		return fmt.Errorf("run %q %w: it was started with another input; choose another --run, or `sluice resume %s` to go on with the sealed input",
 			rec.ID, ErrOtherRun, rec.ID)
 	}
-	return LoadJob(ctx, st, rec.ID)
+	return nil
 }
 
 // seal makes the source the run's input and opens the run. A source that is refused leaves no run behind.
 func seal(ctx context.Context, st *store.Store, req Request, m *mapspec.Map, tools *mapspec.Catalogue, rec *sheet.Run, src openedSource) (*Job, error) {
 	sealed, err := intake.Seal(ctx, st, rec.ID, src.Source, identity(m), req.Seal)
 	if errors.Is(err, intake.ErrSealed) {
-		err = nil // sealed by an earlier start that did not get to write the record
+		err = sameSource(rec, sealed, src) // by an earlier start that did not get to write the record
+		if err != nil {
+			return nil, err
+		}
+	}
+	if errors.Is(err, table.ErrConflict) {
+		return nil, err
 	}
 	if err == nil {
 		err = checkColumns(m, req.Documents.MapFile, sealed.Columns)

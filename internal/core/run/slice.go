@@ -107,6 +107,7 @@ func (s *slice) wire(past *past) {
 		Run: run, Shard: s.shard, Epoch: s.cp.Epoch, Counts: past.counts, Linger: s.set.Linger, Stats: s.tally.stats, Told: s.saved,
 	})
 	s.pages = newPages(s.job, st, s.cp.Epoch, s.journal, s.drain)
+	s.pages.begun = s.cp.Cursor
 	s.caller = s.newCaller()
 	s.pool.freed, s.pool.stalled = s.caller.wakeLanes, s.caller.stalled
 	past.remember(s.caller.memo)
