@@ -148,10 +148,17 @@ func (a *app) context() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// open opens the state for a command that looks at runs.
+// open opens the state for a command that looks at runs, create also for one that starts something.
 func (a *app) open(ctx context.Context, dir string) (*local.State, error) {
-	st, err := local.OpenExisting(ctx, dir)
-	if errors.Is(err, local.ErrNoState) {
+	return stateOrUsage(local.OpenExisting(ctx, dir))
+}
+
+func (a *app) create(ctx context.Context, dir string) (*local.State, error) {
+	return stateOrUsage(local.Open(ctx, dir))
+}
+
+func stateOrUsage(st *local.State, err error) (*local.State, error) {
+	if errors.Is(err, local.ErrNoState) || errors.Is(err, local.ErrNotFolder) {
 		return nil, usage(err)
 	}
 	return st, err

@@ -159,6 +159,7 @@ func TestWrongUsageExits2BeforeAnythingIsDone(t *testing.T) {
 		"no such run":        {[]string{"resume", "r9"}, []string{"there is no state"}},
 		"rows of no state":   {[]string{"rows", "r9"}, []string{"there is no state"}},
 		"status":             {[]string{"rows", "r9", "--status", "odd"}, []string{"must be one of"}},
+		"state is a file":    {append(run(good...), "--state", "@in.csv"), []string{"@in.csv is not a folder"}},
 		"export format":      {[]string{"export", "r9", "--out", "@o.txt"}, []string{"pass --format"}},
 	} {
 		t.Run(name, func(t *testing.T) {

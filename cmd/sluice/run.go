@@ -63,7 +63,7 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	st, err := local.Open(i.ctx, c.State)
+	st, err := a.create(i.ctx, c.State)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"sluice/internal/core/call"
 	"sluice/internal/core/mapspec"
 	"sluice/internal/core/value"
-	"sluice/internal/local"
 )
 
 // longestTurn is how long a single call waits for its turn before it gives up.
@@ -58,7 +57,7 @@ func (c *toolsCmd) Run(a *app) (err error) {
 	if err := checkSecrets(ctx, a.secretsSource(), map[string]*mapspec.Tool{c.Tool: tool}); err != nil {
 		return err
 	}
-	st, err := local.Open(ctx, c.State)
+	st, err := a.create(ctx, c.State)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,8 @@ const releaseWait = 5 * time.Second
 var (
 	// ErrNoState: the folder holds no state.
 	ErrNoState = errors.New("there is no state")
+	// ErrNotFolder: what should be the state folder is something else.
+	ErrNotFolder = errors.New("not a folder")
 	// ErrAtWork: another living process is working on the run.
 	ErrAtWork = errors.New("another process is working on it")
 )
@@ -91,7 +93,10 @@ func OpenExisting(ctx context.Context, dir string) (*State, error) {
 
 // makeFolder makes the folder, and keeps the customers' data in it out of version control.
 func makeFolder(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
+	switch info, err := os.Stat(dir); {
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("%s is %w; name another one with --state", dir, ErrNotFolder)
+	case err == nil:
 		return nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
