@@ -83,11 +83,6 @@ func (t *Template) Reads(root string) bool {
 	return t != nil && slices.ContainsFunc(t.refs, func(r reference) bool { return r.root == root })
 }
 
-// Reads reports whether the template refers to a variable, such as row or index, in whole or in part.
-func (t *Template) Reads(root string) bool {
-	return t != nil && slices.ContainsFunc(t.refs, func(r reference) bool { return r.root == root })
-}
-
 func (t *Template) fields(root string) (names []string, all bool) {
 	if t == nil {
 		return nil, false
