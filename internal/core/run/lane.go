@@ -22,6 +22,7 @@ type lane struct {
 	gateway  call.Gateway
 	pool     *pool
 	journal  *sheet.Journal
+	owned    func(time.Time) error // whether the shard is still the slice's
 	budget   time.Duration
 
 	mu        sync.Mutex
@@ -131,7 +132,9 @@ func (l *lane) pump(ctx context.Context) {
 	for {
 		if ctx.Err() != nil {
 			l.sent.Wait()
+			l.mu.Lock()
 			l.refuse(context.Cause(ctx))
+			l.mu.Unlock()
 			return
 		}
 		batch, wait := l.next(time.Now())
@@ -175,6 +178,10 @@ func (l *lane) next(now time.Time) ([]*turn, time.Duration) {
 	if wait = max(wait, l.standBack(now)); wait > 0 {
 		return nil, wait
 	}
+	if err := l.owned(now); err != nil {
+		l.refuse(err)
+		return nil, 0
+	}
 	if l.journal.Trouble() {
 		return nil, troubleWait
 	}
@@ -192,10 +199,8 @@ func (l *lane) next(now time.Time) ([]*turn, time.Duration) {
 	return batch, 0
 }
 
-// refuse answers every waiting call with an error that ends the slice.
+// refuse answers every waiting call with an error that ends the slice, under the lock.
 func (l *lane) refuse(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, t := range l.queue {
 		if t.paused {
 			l.pool.unpause(true)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sluice/internal/core/call"
@@ -36,7 +37,8 @@ type slice struct {
 
 	cpMu    sync.Mutex
 	cp      *sheet.Checkpoint
-	leaving bool // the next checkpoint gives the shard up
+	lease   atomic.Int64 // until when the shard is this slice's, as far as it knows
+	leaving bool         // the next checkpoint gives the shard up
 }
 
 // Slice works on a shard until it is done, until it has to wait longer than it may, or until the deadline nears.
@@ -51,6 +53,7 @@ func (j *Job) Slice(ctx context.Context, ports Ports, shard int, set Settings) (
 		return Result{Outcome: Done}, nil
 	}
 	s.cp = cp
+	s.lease.Store(cp.LeaseUntil.UnixNano())
 	s.ctx, s.stop = context.WithCancelCause(ctx)
 	defer s.stop(nil)
 	past, err := j.replay(s.ctx, cp, shard, ports)
@@ -141,6 +144,15 @@ func (s *slice) work(t *task) verdict {
 	return v
 }
 
+// owned is an error once the lease is over: another slice may work on the shard by now, and this one must not make its
+// calls a second time (X2). A process that was frozen finds out here, before its next dispatch.
+func (s *slice) owned(now time.Time) error {
+	if now.UnixNano() < s.lease.Load() {
+		return nil
+	}
+	return fmt.Errorf("%w, or may be: its lease could not be renewed", ErrLost)
+}
+
 // heldSince marks a row that was held when its slice ended; its retries go ahead of first attempts.
 func heldSince(p sheet.Pending) time.Time {
 	if p.Until.IsZero() {
@@ -159,6 +171,7 @@ func (s *slice) newCaller() *caller {
 	}
 	for name, p := range s.job.usedProviders() {
 		c.lanes[name] = newLane(p, s.ports.Gateway, s.pool, s.journal, s.set.Budget.Limit)
+		c.lanes[name].owned = s.owned
 	}
 	return c
 }
@@ -171,7 +184,7 @@ func (c *caller) wakeLanes() {
 
 // loop runs the pool until nothing is at work and nothing may be waited for.
 func (s *slice) loop() {
-	tick := time.NewTicker(CheckpointEvery)
+	tick := time.NewTicker(min(CheckpointEvery, s.set.Lease/3))
 	defer tick.Stop()
 	ticks := sync.WaitGroup{}
 	ticks.Add(1)
@@ -291,6 +304,7 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
+	s.lease.Store(cp.LeaseUntil.UnixNano())
 	return sheet.Cut(durable, s.ports.Store, s.job.Run.ID, s.shard, cp.From)
 }
 
