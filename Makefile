@@ -1,0 +1,67 @@
+# Sluice. `make help` says what there is.
+
+GO        ?= go
+BIN       := bin
+FUZZTIME  ?= 1m
+PKG       ?= ./...
+TESTFLAGS ?=
+LINT      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+.PHONY: help build demo test check race short-fuzz bench-module lint fuzz bench clean go-is-there cc-is-there
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: go-is-there ## Build the commands into bin/: sluice, and providersim, which simulates providers
+	$(GO) build -o $(BIN)/ ./cmd/...
+
+demo: build ## Build everything and run examples/ against simulated providers (about a minute)
+	@examples/demo.sh
+
+test: check race short-fuzz bench-module ## Everything that must hold: format, vet, all tests with the race detector, short fuzzing
+
+check: go-is-there ## gofmt and go vet
+	@files=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
+		test -z "$$files" || { echo "not formatted (gofmt -w FILE):"; echo "$$files"; exit 1; }
+	$(GO) vet ./...
+
+race: go-is-there cc-is-there ## All tests with the race detector; PKG=./internal/core/run/... for a part
+	@command -v python3 >/dev/null || echo "note: without python3, the test that examples/*.csv are what the scripts there write is skipped"
+	$(GO) test -race -timeout 9m $(TESTFLAGS) $(PKG)
+
+short-fuzz: go-is-there ## Each fuzz target for three seconds
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=3s
+
+fuzz: go-is-there ## Each fuzz target for a minute, or FUZZTIME=10m; PKG=./internal/core/intake for a part
+	@grep -rlE '^func Fuzz' --include='*_test.go' $$($(GO) list -f '{{.Dir}}' $(PKG)) | xargs -n 1 dirname | sort -u | while read -r dir; do \
+		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$$dir"/*_test.go | cut -c 6-); do \
+			echo "fuzz $${dir#$(CURDIR)/} $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null | grep -vE '^fuzz: (elapsed|.*baseline)' ; \
+		done; \
+	done
+
+bench-module: go-is-there ## Vet, build and test the comparison with peers (its own module)
+	cd bench && $(GO) vet ./... && $(GO) build -o /dev/null ./... && $(GO) test $(TESTFLAGS) ./...
+
+bench: go-is-there ## Durable calls beside DBOS, River and go-workflows (about two minutes)
+	cd bench && $(GO) run . durable
+
+lint: go-is-there ## golangci-lint, built from source (the first time takes some minutes)
+	$(GO) run $(LINT) run ./...
+
+clean: ## Remove what was built, and the demo's leftovers; never a .sluice folder
+	rm -rf $(BIN) build
+
+go-is-there:
+	@command -v $(GO) >/dev/null || { echo "Go is needed, version $(shell sed -n 's/^go //p' go.mod) or newer: https://go.dev/dl" >&2; exit 1; }
+	@want=$$(sed -n 's/^go //p' go.mod); have=$$($(GO) env GOVERSION 2>/dev/null) || have=$$(GOTOOLCHAIN=local $(GO) version | cut -d ' ' -f 3); have=$${have#go}; \
+		test "$$(printf '%s\n' "$$want" "$${have%% *}" | sort -V | head -n 1)" = "$$want" || \
+		{ echo "Go $$want or newer is needed; $(GO) is $$have: https://go.dev/dl" >&2; exit 1; }
+
+cc-is-there:
+	@test "$$($(GO) env CGO_ENABLED)" = 1 && command -v "$$($(GO) env CC)" >/dev/null || \
+		{ echo "The race detector needs a C compiler ($$($(GO) env CC), with CGO_ENABLED=1)." >&2; exit 1; }
