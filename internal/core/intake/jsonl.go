@@ -40,23 +40,23 @@ func (c *columnSet) column(key []byte) int {
 }
 
 // decode reads one object as a row. row is its 1-based number.
-func (c *columnSet) decode(p *parser, row int64) ([]any, error) {
+func (c *columnSet) decode(p *value.Parser, row int64) ([]any, error) {
 	values := make([]any, 0, len(c.names))
 	c.next = 0
 	name := ""
-	err := p.members(func(key []byte, off int) error {
+	err := p.Members(func(key []byte, off int) error {
 		i := c.column(key)
 		name = ""
 		switch {
 		case len(bytes.TrimSpace(key)) == 0:
-			return p.fail(off, "a column needs a name, but this key is empty")
+			return p.Fail(off, "a column needs a name, but this key is empty")
 		case i < 0:
-			return p.fail(off, "more than %d columns", MaxColumns)
+			return p.Fail(off, "more than %d columns", MaxColumns)
 		case c.seen[i] == row:
-			return p.fail(off, "the key %q occurs twice in one object", c.names[i])
+			return p.Fail(off, "the key %q occurs twice in one object", c.names[i])
 		}
 		c.seen[i], name = row, c.names[i]
-		v, err := p.value()
+		v, err := p.Value()
 		for len(values) <= i {
 			values = append(values, nil)
 		}
@@ -64,7 +64,7 @@ func (c *columnSet) decode(p *parser, row int64) ([]any, error) {
 		return err
 	})
 	if err == nil {
-		err = p.end()
+		err = p.End()
 		name = ""
 	}
 	if err != nil && name != "" {
@@ -88,7 +88,7 @@ type jsonlSource struct {
 	lines   *buffer
 	columns *columnSet
 	line    int64
-	p       parser
+	p       value.Parser
 }
 
 func (s *jsonlSource) Columns() []string { return s.columns.names }
@@ -114,7 +114,7 @@ func (s *jsonlSource) Next() (Row, error) {
 			continue
 		}
 		s.rows++
-		s.p.b, s.p.i, s.p.maxInt, s.p.depth = line, 0, value.MaxExactInt, 0
+		s.p.Reset(line, value.MaxExactInt)
 		values, err := s.columns.decode(&s.p, s.rows)
 		if err != nil {
 			return Row{}, s.refuse(line, err)
@@ -125,8 +125,8 @@ func (s *jsonlSource) Next() (Row, error) {
 
 func (s *jsonlSource) refuse(line []byte, err error) error {
 	pos := &PosError{Name: s.name, Line: s.line, Msg: fmt.Sprintf("row %d", s.rows), Err: err}
-	if at := new(syntaxError); errors.As(err, &at) {
-		pos.Column = int64(utf8.RuneCount(line[:min(at.off, len(line))])) + 1
+	if at := new(value.SyntaxError); errors.As(err, &at) {
+		pos.Column = int64(utf8.RuneCount(line[:min(at.Offset, len(line))])) + 1
 	}
 	if bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("[")) && s.rows == 1 {
 		pos.Msg = "JSONL has one object per line, and this looks like a JSON array; name the file .json"
@@ -140,7 +140,7 @@ type arraySource struct {
 	dec     *json.Decoder
 	bound   *bounded
 	columns *columnSet
-	p       parser
+	p       value.Parser
 	end     bool
 }
 
@@ -181,7 +181,7 @@ func (s *arraySource) Next() (Row, error) {
 	if err != nil {
 		return Row{}, s.refuse(element, err)
 	}
-	s.p.b, s.p.i, s.p.maxInt, s.p.depth = raw, 0, value.MaxExactInt, 0
+	s.p.Reset(raw, value.MaxExactInt)
 	values, err := s.columns.decode(&s.p, s.rows)
 	if err != nil {
 		return Row{}, s.refuse(element, err)

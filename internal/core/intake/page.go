@@ -130,18 +130,19 @@ func decodePage(plain []byte, rows int) (Page, error) {
 	if !utf8.Valid(plain) {
 		return Page{}, errors.New("not valid UTF-8")
 	}
-	d := pageDecoder{parser: parser{b: plain, maxInt: math.MaxInt64}, base: -1, hint: min(max(rows, 0), MaxPageRows)}
-	if err := d.members(d.member); err != nil {
+	d := pageDecoder{base: -1, hint: min(max(rows, 0), MaxPageRows)}
+	d.Reset(plain, math.MaxInt64)
+	if err := d.Members(d.member); err != nil {
 		return Page{}, err
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return Page{}, err
 	}
 	return d.finish()
 }
 
 type pageDecoder struct {
-	parser
+	value.Parser
 	page    Page
 	version int64
 	base    int64
@@ -157,68 +158,46 @@ func (d *pageDecoder) member(key []byte, off int) (err error) {
 	case "base":
 		d.base, err = d.integer()
 	case "cols":
-		err = d.each(func() error {
-			d.space()
-			if d.i >= len(d.b) || d.b[d.i] != '"' {
-				return d.unexpected("a column's name")
+		err = d.Each(func() error {
+			if d.Next() != '"' {
+				return d.Unexpected("a column's name")
 			}
-			c, err := d.raw()
+			c, err := d.Text()
 			d.page.Columns = append(d.page.Columns, string(c))
 			return err
 		})
 	case "index":
 		d.page.Index = make([]int64, 0, d.hint)
-		err = d.each(func() error {
+		err = d.Each(func() error {
 			n, err := d.integer()
 			d.page.Index = append(d.page.Index, n)
 			return err
 		})
 	case "rows":
 		d.page.Values = make([][]any, 0, d.hint)
-		err = d.each(d.row)
+		err = d.Each(d.row)
 	default:
-		_, err = d.value() // of a later version
+		_, err = d.Value() // of a later version
 	}
 	return err
 }
 
 func (d *pageDecoder) integer() (int64, error) {
-	v, err := d.value()
+	v, err := d.Value()
 	if err != nil {
 		return 0, err
 	}
 	n, ok := v.(int64)
 	if !ok {
-		return 0, d.fail(d.i, "not an integer")
+		return 0, d.Fail(d.Offset(), "not an integer")
 	}
 	return n, nil
 }
 
-// each reads a list by calling item for each of its members.
-func (d *pageDecoder) each(item func() error) error {
-	if err := d.expect('['); err != nil {
-		return err
-	}
-	if d.take(']') {
-		return nil
-	}
-	for {
-		if err := item(); err != nil {
-			return err
-		}
-		if d.take(']') {
-			return nil
-		}
-		if err := d.expect(','); err != nil {
-			return err
-		}
-	}
-}
-
 func (d *pageDecoder) row() error {
 	row := make([]any, 0, len(d.page.Columns))
-	err := d.each(func() error {
-		v, err := d.value()
+	err := d.Each(func() error {
+		v, err := d.Value()
 		row = append(row, v)
 		return err
 	})

@@ -2,10 +2,14 @@ package sheet
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"unicode/utf8"
 
 	"sluice/internal/core/frame"
+	"sluice/internal/core/value"
 )
 
 // RowStatus is where a row stands.
@@ -182,6 +186,8 @@ type pageForm struct {
 	Faults map[string]*Fault      `json:"faults,omitempty"`
 	Open   map[string]openForm    `json:"open,omitempty"`
 	Shared map[string]sharedForms `json:"shared,omitempty"`
+
+	width int // cells in a row
 }
 
 type openForm struct {
@@ -257,9 +263,15 @@ func DecodePage(framed []byte) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !utf8.Valid(b) {
+		return nil, errors.New("result page: not valid UTF-8")
+	}
 	var f pageForm
-	if err := json.Unmarshal(b, &f); err != nil {
+	if err := f.decode(b); err != nil {
 		return nil, fmt.Errorf("result page: %w", err)
+	}
+	if f.V != 1 {
+		return nil, fmt.Errorf("result page: version %d is not known to this version of Sluice", f.V)
 	}
 	p := NewPage(f.Page, f.First, len(f.Rows))
 	for i := range f.Rows {
@@ -276,4 +288,45 @@ func DecodePage(framed []byte) (*Page, error) {
 		}
 	}
 	return p, nil
+}
+
+// decode reads the form. The rows, which are nearly all of it, are read by the value parser, the rest by the generic
+// decoder.
+func (f *pageForm) decode(b []byte) error {
+	var p value.Parser
+	p.Reset(b, math.MaxInt64)
+	err := p.Members(func(key []byte, _ int) error {
+		into := map[string]any{"v": &f.V, "page": &f.Page, "first": &f.First, "faults": &f.Faults, "open": &f.Open, "shared": &f.Shared}
+		if string(key) == "rows" {
+			return p.Each(func() error { return f.row(&p) })
+		}
+		field := into[string(key)]
+		raw, err := p.Raw()
+		if err != nil || field == nil {
+			return err
+		}
+		return json.Unmarshal(raw, field)
+	})
+	if err != nil {
+		return err
+	}
+	return p.End()
+}
+
+// row reads the cells of a row that has ended, or the null of one that has not.
+func (f *pageForm) row(p *value.Parser) error {
+	if p.Next() == 'n' {
+		f.Rows = append(f.Rows, nil)
+		_, err := p.Raw()
+		return err
+	}
+	cells := make([]json.RawMessage, 0, f.width)
+	err := p.Each(func() error {
+		raw, err := p.Raw()
+		cells = append(cells, raw)
+		return err
+	})
+	f.width = len(cells)
+	f.Rows = append(f.Rows, cells)
+	return err
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -157,16 +156,13 @@ func decode(b []byte, maxInt int64) (any, error) {
 	if !utf8.Valid(b) {
 		return nil, fmt.Errorf("%w: text that is not valid UTF-8", ErrLossy)
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
+	p := Parser{Lenient: true}
+	p.Reset(b, maxInt)
+	v, err := p.Value()
+	if err != nil {
 		return nil, err
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one JSON value")
-	}
-	return Normalize(v, maxInt)
+	return v, p.End()
 }
 
 // plainString is the fast path for the commonest cell: a string without escapes.
@@ -181,31 +177,6 @@ func plainString(b []byte) (string, bool) {
 		}
 	}
 	return string(b[1 : n-1]), true
-}
-
-// Normalize turns what encoding/json decoded with UseNumber into the value model.
-func Normalize(v any, maxInt int64) (any, error) {
-	switch v := v.(type) {
-	case json.Number:
-		return number(string(v), maxInt)
-	case []any:
-		for i := range v {
-			n, err := Normalize(v[i], maxInt)
-			if err != nil {
-				return nil, fmt.Errorf("[%d]: %w", i, err)
-			}
-			v[i] = n
-		}
-	case map[string]any:
-		for k := range v {
-			n, err := Normalize(v[k], maxInt)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", k, err)
-			}
-			v[k] = n
-		}
-	}
-	return v, nil
 }
 
 func number(s string, maxInt int64) (any, error) {

@@ -1,25 +1,22 @@
-package intake
+package value
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"sluice/internal/core/value"
 )
 
-func (p *parser) str() (any, error) {
-	b, err := p.raw()
+func (p *Parser) str() (any, error) {
+	b, err := p.Text()
 	if err != nil {
 		return nil, err
 	}
 	return string(b), nil
 }
 
-// raw returns the text of the string at p.i: a part of the input if it has no escapes, otherwise of p.buf.
-func (p *parser) raw() ([]byte, error) {
+// Text returns the text of the string at p.i: a part of the input if it has no escapes, otherwise of p.buf.
+func (p *Parser) Text() ([]byte, error) {
 	start := p.i + 1
 	for i := start; i < len(p.b); i++ {
 		switch c := p.b[i]; {
@@ -30,14 +27,14 @@ func (p *parser) raw() ([]byte, error) {
 			p.buf = append(p.buf[:0], p.b[start:i]...)
 			return p.escaped(start-1, i)
 		case c < 0x20:
-			return nil, p.fail(i, "a control character (0x%02x) inside a string; write it as \\u%04x", c, c)
+			return nil, p.Fail(i, "a control character (0x%02x) inside a string; write it as \\u%04x", c, c)
 		}
 	}
-	return nil, p.fail(p.i, "the string that begins here has no end")
+	return nil, p.Fail(p.i, "the string that begins here has no end")
 }
 
 // escaped goes on where the first escape of a string stands.
-func (p *parser) escaped(open, i int) ([]byte, error) {
+func (p *Parser) escaped(open, i int) ([]byte, error) {
 	for i < len(p.b) {
 		c := p.b[i]
 		switch {
@@ -45,7 +42,7 @@ func (p *parser) escaped(open, i int) ([]byte, error) {
 			p.i = i + 1
 			return p.buf, nil
 		case c < 0x20:
-			return nil, p.fail(i, "a control character (0x%02x) inside a string; write it as \\u%04x", c, c)
+			return nil, p.Fail(i, "a control character (0x%02x) inside a string; write it as \\u%04x", c, c)
 		case c != '\\':
 			p.buf = append(p.buf, c)
 			i++
@@ -57,13 +54,13 @@ func (p *parser) escaped(open, i int) ([]byte, error) {
 			i += n
 		}
 	}
-	return nil, p.fail(open, "the string that begins here has no end")
+	return nil, p.Fail(open, "the string that begins here has no end")
 }
 
 // escape appends what the escape at i stands for and returns its length.
-func (p *parser) escape(i int) (int, error) {
+func (p *Parser) escape(i int) (int, error) {
 	if i+1 >= len(p.b) {
-		return 0, p.fail(i, "the JSON ends inside an escape")
+		return 0, p.Fail(i, "the JSON ends inside an escape")
 	}
 	switch c := p.b[i+1]; c {
 	case '"', '\\', '/':
@@ -81,15 +78,15 @@ func (p *parser) escape(i int) (int, error) {
 	case 'u':
 		return p.unicode(i)
 	default:
-		return 0, p.fail(i, "unknown escape \\%c", c)
+		return 0, p.Fail(i, "unknown escape \\%c", c)
 	}
 	return 2, nil
 }
 
-func (p *parser) unicode(i int) (int, error) {
+func (p *Parser) unicode(i int) (int, error) {
 	r, ok := p.hex(i)
 	if !ok {
-		return 0, p.fail(i, "\\u needs four hexadecimal digits")
+		return 0, p.Fail(i, "\\u needs four hexadecimal digits")
 	}
 	if !utf16.IsSurrogate(r) {
 		p.buf = utf8.AppendRune(p.buf, r)
@@ -100,11 +97,15 @@ func (p *parser) unicode(i int) (int, error) {
 		p.buf = utf8.AppendRune(p.buf, pair)
 		return 12, nil
 	}
-	return 0, &syntaxError{off: i, err: fmt.Errorf("%w: \\u%04x is half of a surrogate pair, which is no character", value.ErrLossy, r)}
+	if p.Lenient {
+		p.buf = utf8.AppendRune(p.buf, utf8.RuneError)
+		return 6, nil
+	}
+	return 0, &SyntaxError{Offset: i, err: fmt.Errorf("%w: \\u%04x is half of a surrogate pair, which is no character", ErrLossy, r)}
 }
 
 // hex reads the \uXXXX at i.
-func (p *parser) hex(i int) (rune, bool) {
+func (p *Parser) hex(i int) (rune, bool) {
 	if i+6 > len(p.b) || p.b[i] != '\\' || p.b[i+1] != 'u' {
 		return 0, false
 	}
@@ -126,7 +127,7 @@ func (p *parser) hex(i int) (rune, bool) {
 }
 
 // number reads a number by the grammar of RFC 8259.
-func (p *parser) number() (any, error) {
+func (p *Parser) number() (any, error) {
 	start, n, integer := p.i, int64(0), true
 	negative := p.b[p.i] == '-'
 	if negative {
@@ -139,12 +140,12 @@ func (p *parser) number() (any, error) {
 	}
 	digits := p.i - first
 	if digits == 0 || digits > 1 && p.b[first] == '0' {
-		return nil, p.fail(start, "this is not a JSON number")
+		return nil, p.Fail(start, "this is not a JSON number")
 	}
 	if p.i < len(p.b) && p.b[p.i] == '.' {
 		integer = false
 		if p.i++; p.digits() == 0 {
-			return nil, p.fail(start, "this is not a JSON number")
+			return nil, p.Fail(start, "this is not a JSON number")
 		}
 	}
 	if p.i < len(p.b) && (p.b[p.i] == 'e' || p.b[p.i] == 'E') {
@@ -153,7 +154,7 @@ func (p *parser) number() (any, error) {
 			p.i++
 		}
 		if p.digits() == 0 {
-			return nil, p.fail(start, "this is not a JSON number")
+			return nil, p.Fail(start, "this is not a JSON number")
 		}
 	}
 	if integer && digits <= 15 && n != 0 { // below 2^53
@@ -165,7 +166,7 @@ func (p *parser) number() (any, error) {
 	return p.slowNumber(start, integer)
 }
 
-func (p *parser) digits() int {
+func (p *Parser) digits() int {
 	start := p.i
 	for p.i < len(p.b) && p.b[p.i] >= '0' && p.b[p.i] <= '9' {
 		p.i++
@@ -173,16 +174,16 @@ func (p *parser) digits() int {
 	return p.i - start
 }
 
-func (p *parser) slowNumber(start int, integer bool) (any, error) {
+func (p *Parser) slowNumber(start int, integer bool) (any, error) {
 	text := string(p.b[start:p.i])
 	if !integer {
 		if f, err := strconv.ParseFloat(text, 64); err == nil {
 			return f, nil
 		}
 	}
-	v, err := value.Normalize(json.Number(text), p.maxInt)
+	v, err := number(text, p.maxInt)
 	if err != nil {
-		return nil, &syntaxError{off: start, err: err}
+		return nil, &SyntaxError{Offset: start, err: err}
 	}
 	return v, nil
 }
