@@ -90,6 +90,19 @@ func (r *row) received(c int, rec *sheet.Receipt) result {
 	return result{value: v}
 }
 
+// recall returns a receipt that is on record, with its value if a later column reads it.
+func (r *row) recall(ctx context.Context, rec *sheet.Receipt) (*sheet.Receipt, result) {
+	if rec.Value == nil || r.s.job.unread[rec.Column] {
+		return rec, result{}
+	}
+	known := *rec
+	var err error
+	if known.Value, err = r.s.job.cell(ctx, r.s.ports.Store, rec.Value); err != nil {
+		return nil, result{err: err}
+	}
+	return &known, result{}
+}
+
 // waterfall takes the first accepted result. Misses and failures fall through, holds do not. If no step was
 // accepted, `otherwise` is the value; without it, a failure of the last step that failed is the cell's failure.
 func (r *row) waterfall(ctx context.Context, c int, column *mapspec.Column) result {
@@ -121,7 +134,7 @@ func (r *row) waterfall(ctx context.Context, c int, column *mapspec.Column) resu
 // step makes the call of one step unless it is on record. It returns the receipt, or a hold or error.
 func (r *row) step(ctx context.Context, c, p int, column *mapspec.Column, lastStep bool) (*sheet.Receipt, result) {
 	if rec := r.state.Receipt(c, p); rec != nil {
-		return rec, result{}
+		return r.recall(ctx, rec)
 	}
 	step := &column.Steps[p]
 	rec := sheet.Receipt{Column: c, Step: p}
@@ -179,9 +192,11 @@ func (r *row) ask(ctx context.Context, q query, with map[string]any, rec sheet.R
 	if !q.digest.IsZero() && !r.s.job.personal[rec.Column] {
 		kept = q.digest.Kept(rec.Column, rec.Step)
 		if v, ok := r.s.caller.memo.Get(kept); ok {
+			var err error
 			r.s.tally.reused.Add(1)
-			rec.Value, rec.Shared = v, kept
-			return rec, result{}
+			rec.Value, err = r.s.job.cell(ctx, r.s.ports.Store, v)
+			rec.Shared = kept
+			return rec, result{err: err}
 		}
 	}
 	f, err := r.s.caller.make(ctx, q)

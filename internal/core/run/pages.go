@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"sluice/internal/core/intake"
 	"sluice/internal/core/sheet"
@@ -48,6 +49,8 @@ type openPage struct {
 	input  intake.Page
 
 	writing sync.Mutex // one write at a time, so that an older state never replaces a newer one
+
+	weight atomic.Int64 // bytes of the cells that came to it in this slice
 
 	mu     sync.Mutex
 	state  *sheet.Page
@@ -158,7 +161,10 @@ func (p *pages) replayed(state *sheet.Page, dirty *sheet.Position) {
 }
 
 // append writes an entry to the journal and applies it to the page. A page that has come to its end is saved.
-func (p *pages) append(page *openPage, e *sheet.Entry) (sheet.Ticket, error) {
+func (p *pages) append(ctx context.Context, page *openPage, e *sheet.Entry) (sheet.Ticket, error) {
+	if err := p.stow(ctx, page, e); err != nil {
+		return sheet.Ticket{}, err
+	}
 	page.mu.Lock()
 	t, err := p.journal.Append(e)
 	if err == nil {

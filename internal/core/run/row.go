@@ -82,18 +82,18 @@ func (r *row) run(ctx context.Context) verdict {
 		case res.hold != nil:
 			return r.wait(ctx, res)
 		case res.fail != nil:
-			return r.end(&sheet.Fault{Column: column.Name, Code: res.fail.Code, Message: res.fail.Message})
+			return r.end(ctx, &sheet.Fault{Column: column.Name, Code: res.fail.Code, Message: res.fail.Message})
 		}
 		r.env.Cells[column.Name] = res.value
 	}
-	return r.end(nil)
+	return r.end(ctx, nil)
 }
 
 // wait puts the row on hold. The number of its call's next attempt is durable before that attempt can be made (R6).
 func (r *row) wait(ctx context.Context, res result) verdict {
 	t := r.task
 	if res.tried != nil {
-		ticket, err := r.s.pages.append(r.page, res.tried)
+		ticket, err := r.s.pages.append(ctx, r.page, res.tried)
 		if err == nil {
 			err = ticket.Wait(ctx)
 		}
@@ -113,7 +113,7 @@ func (r *row) wait(ctx context.Context, res result) verdict {
 }
 
 // end records the row's end. Nothing depends on it before its page is saved, so nobody waits for it here.
-func (r *row) end(fault *sheet.Fault) verdict {
+func (r *row) end(ctx context.Context, fault *sheet.Fault) verdict {
 	e := &sheet.Entry{Kind: sheet.RowEnded, Row: r.task.Row, Fault: fault}
 	if r.tail != nil {
 		e.Column, e.Step, e.Shared = r.tail.Column, r.tail.Step, r.tail.Shared
@@ -127,7 +127,7 @@ func (r *row) end(fault *sheet.Fault) verdict {
 		}
 		e.Cells[strconv.Itoa(c)] = cell
 	}
-	if _, err := r.s.pages.append(r.page, e); err != nil {
+	if _, err := r.s.pages.append(ctx, r.page, e); err != nil {
 		return verdict{err: err}
 	}
 	if fault != nil && r.s.job.Map.FailFast {
@@ -145,7 +145,7 @@ func (r *row) receive(ctx context.Context, rec sheet.Receipt, last bool) error {
 		r.tail = &rec
 		return nil
 	}
-	ticket, err := r.s.pages.append(r.page, &sheet.Entry{Kind: sheet.Received, Row: r.task.Row, Receipt: rec})
+	ticket, err := r.s.pages.append(ctx, r.page, &sheet.Entry{Kind: sheet.Received, Row: r.task.Row, Receipt: rec})
 	if err != nil {
 		return err
 	}

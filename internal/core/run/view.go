@@ -101,7 +101,7 @@ func (j *Job) pageRows(ctx context.Context, p Ports, n int, ref intake.PageRef, 
 		return false
 	}
 	for i := range state.Rows {
-		view, err := j.view(&input, state, i, held)
+		view, err := j.view(ctx, p, &input, state, i, held)
 		if !yield(view, err) || err != nil {
 			return false
 		}
@@ -109,7 +109,7 @@ func (j *Job) pageRows(ctx context.Context, p Ports, n int, ref intake.PageRef, 
 	return true
 }
 
-func (j *Job) view(input *intake.Page, state *sheet.Page, i int, held map[int64]*sheet.Pending) (*RowView, error) {
+func (j *Job) view(ctx context.Context, p Ports, input *intake.Page, state *sheet.Page, i int, held map[int64]*sheet.Pending) (*RowView, error) {
 	row := &state.Rows[i]
 	v := &RowView{
 		Row: input.Index[i] + 1, Input: input.Row(i, j.Run.Sealed.Columns), Error: row.Fault, values: input.Values[i], state: row,
@@ -130,11 +130,13 @@ func (j *Job) view(input *intake.Page, state *sheet.Page, i int, held map[int64]
 		if raw == nil {
 			continue
 		}
-		cell, err := value.Decode(raw)
+		raw, err := j.cell(ctx, p.Store, raw)
 		if err != nil {
 			return nil, err
 		}
-		v.Cells[j.Map.Columns[c].Name] = cell
+		if v.Cells[j.Map.Columns[c].Name], err = value.Decode(raw); err != nil {
+			return nil, err
+		}
 	}
 	return v, nil
 }
