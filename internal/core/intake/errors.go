@@ -79,3 +79,10 @@ func (e *PageError) Error() string {
 }
 
 func (e *PageError) Unwrap() error { return e.Err }
+
+// Refused reports whether err speaks of the source itself: reading the same bytes again would end the same way.
+func Refused(err error) bool {
+	var r refusal
+	var at *PosError
+	return errors.As(err, &r) || errors.As(err, &at) || errors.Is(err, ErrEmpty) || errors.Is(err, ErrSourceChanged)
+}

@@ -35,11 +35,11 @@ type SealOptions struct {
 // before the input counts as sealed. If the process dies, calling it again starts over; nothing of a partial staging
 // is ever readable as an input. If the source is refused, what was staged is deleted, so that a corrected source can be
 // sealed under the same run. Errors: ErrSealed with the Sealed that exists; ErrSourceChanged; ErrBudget; the source's
-// own *PosError; table.ErrConflict if another process seals the same run.
+// own *PosError (Refused tells); table.ErrConflict if another process seals the same run.
 func Seal(ctx context.Context, st *store.Store, run string, src Source, id Identity, opts SealOptions) (Sealed, error) {
 	keys := &keyer{id: id}
 	if err := keys.check(src); err != nil {
-		return Sealed{}, err
+		return Sealed{}, refusal{err}
 	}
 	version, existing, err := claim(ctx, st, run, opts.Fingerprint)
 	if err != nil {
@@ -50,7 +50,7 @@ func Seal(ctx context.Context, st *store.Store, run string, src Source, id Ident
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalWrite)
 		defer cancel()
 		_ = discard(cleanup, st, run, version) // the refusal is what counts; what remains is staging still
-		return Sealed{}, r.error
+		return Sealed{}, r
 	}
 	if err != nil {
 		return Sealed{}, err

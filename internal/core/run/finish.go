@@ -18,6 +18,12 @@ var ErrIncomplete = errors.New("the run's result is not whole")
 // Finish ends a run whose shards are done: it checks the sheet against the sealed input and the counts, and makes
 // the record say so. Finishing again changes nothing.
 func (j *Job) Finish(ctx context.Context, st *store.Store) error {
+	return j.FinishWith(ctx, st, func(context.Context) error { return nil })
+}
+
+// FinishWith is Finish with something to do, such as writing the export, after the run is found whole and before its
+// record says so: nobody sees a completed run without it. It may be done more than once.
+func (j *Job) FinishWith(ctx context.Context, st *store.Store, last func(context.Context) error) error {
 	if j.Run.Status == sheet.Completed {
 		return nil
 	}
@@ -27,7 +33,12 @@ func (j *Job) Finish(ctx context.Context, st *store.Store) error {
 	if err := j.verify(ctx, st); err != nil {
 		return err
 	}
+	before := *j.Run
 	j.Run.Status, j.Run.FinishedAt, j.Run.WakeAt, j.Run.Error = sheet.Completed, time.Now().UTC(), time.Time{}, ""
+	if err := last(ctx); err != nil {
+		*j.Run = before
+		return err
+	}
 	return sheet.Save(ctx, st, j.Run)
 }
 
@@ -88,5 +99,6 @@ func (j *Job) verify(ctx context.Context, st *store.Store) error {
 func Permanent(err error) bool {
 	var page *intake.PageError
 	var changed *ChangedError
-	return errors.As(err, &page) || errors.As(err, &changed) || errors.Is(err, ErrIncomplete) || errors.Is(err, store.ErrDamaged) || isRowError(err)
+	var refused *RefusedError
+	return errors.As(err, &page) || errors.As(err, &changed) || errors.As(err, &refused) || errors.Is(err, ErrIncomplete) || errors.Is(err, store.ErrDamaged) || isRowError(err)
 }

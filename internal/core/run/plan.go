@@ -32,7 +32,8 @@ type Request struct {
 	Concurrency int
 	Force       bool
 	Out         string
-	Statuses    bool // status columns in the export even when no row failed
+	Statuses    bool          // status columns in the export even when no row failed
+	Source      *sheet.Source // Register: where the input lies
 }
 
 // ErrOtherRun: the id is taken by a run of another map or input.
@@ -44,16 +45,11 @@ const maxID = 100
 // Start plans a run: the files are compiled and checked against each other, then the input is sealed. Nothing is
 // called before all of that is well. Starting again under the same id gives the same run (X1).
 func Start(ctx context.Context, st *store.Store, req Request) (*Job, error) {
-	m, tools, err := compile(req.Documents)
+	p, err := Prepare(req)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.SetVars(req.Set); err != nil {
-		return nil, err
-	}
-	if err := checkID(req.ID); err != nil {
-		return nil, err
-	}
+	m, tools := p.m, p.tools
 	src, err := openSource(req)
 	if err != nil {
 		return nil, err
@@ -199,7 +195,7 @@ func reserve(ctx context.Context, st *store.Store, req Request, m *mapspec.Map, 
 	now := time.Now()
 	rec := &sheet.Run{
 		ID: req.ID, Name: m.Name, Status: sheet.Staging, MapFile: req.Documents.MapFile, MapDigest: digest, Vars: m.Vars,
-		Input: req.InputName, Fingerprint: req.Seal.Fingerprint, Limit: req.Format.Limit, Shards: 1,
+		Input: req.InputName, Fingerprint: req.Seal.Fingerprint, Limit: req.Format.Limit, Source: req.Source, Shards: 1,
 		Concurrency: req.Concurrency, Force: req.Force, Out: req.Out, Statuses: req.Statuses, CreatedAt: now.UTC(),
 	}
 	if rec.ID == "" {
@@ -271,11 +267,17 @@ func seal(ctx context.Context, st *store.Store, req Request, m *mapspec.Map, too
 		}
 		return nil, err
 	}
+	return begin(ctx, st, rec, m, tools, sealed)
+}
+
+// begin opens a run whose input is sealed.
+func begin(ctx context.Context, st *store.Store, rec *sheet.Run, m *mapspec.Map, tools *mapspec.Catalogue, sealed intake.Sealed) (*Job, error) {
 	rec.Sealed, rec.Status, rec.StartedAt = sealed, sheet.Running, time.Now().UTC()
 	if err := sheet.Save(ctx, st, rec); err != nil {
 		return nil, err
 	}
 	j := newJob(rec, m, tools)
+	var err error
 	j.manifest, err = intake.Manifest(ctx, st, rec.ID, sealed)
 	return j, err
 }

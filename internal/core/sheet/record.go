@@ -45,6 +45,7 @@ type Run struct {
 	Input       string        `json:"input"` // name of the source
 	Fingerprint string        `json:"fingerprint"`
 	Limit       int64         `json:"limit,omitempty"`
+	Source      *Source       `json:"source,omitempty"` // nil: read by the process that started the run
 	Sealed      intake.Sealed `json:"sealed"`
 	Shards      int           `json:"shards"`
 	Concurrency int           `json:"concurrency,omitempty"`
@@ -56,11 +57,20 @@ type Run struct {
 	StartedAt   time.Time     `json:"startedAt,omitzero"`
 	FinishedAt  time.Time     `json:"finishedAt,omitzero"`
 	WakeAt      time.Time     `json:"wakeAt,omitzero"`
+	Restarts    int           `json:"restarts,omitempty"` // executions that took over from one that died
 	Counts      Counts        `json:"counts"`
 	Stats       Stats         `json:"stats"`
 	Usage       table.Usage   `json:"usage"`
 
 	version int64
+}
+
+// Source says where the input of a run that is planned later lies, and how it is read (intake.Options).
+type Source struct {
+	Object    string `json:"object"` // name in the blob store
+	Format    string `json:"format,omitempty"`
+	Encoding  string `json:"encoding,omitempty"`
+	Delimiter byte   `json:"delimiter,omitempty"`
 }
 
 // Vars are the run's variables, defaults already merged in.
@@ -189,8 +199,13 @@ func (r *Run) Refresh(ctx context.Context, st *store.Store) error {
 
 // List yields the runs, newest first (ids sort by time unless the user chose them).
 func List(ctx context.Context, st *store.Store) iter.Seq2[*Run, error] {
+	return ListBefore(ctx, st, "")
+}
+
+// ListBefore yields the runs whose ids sort before the given one, in the order of List; empty: all.
+func ListBefore(ctx context.Context, st *store.Store, id string) iter.Seq2[*Run, error] {
 	return func(yield func(*Run, error) bool) {
-		for item, err := range st.Table.Query(ctx, table.Query{Part: listPart, Reverse: true}) {
+		for item, err := range st.Table.Query(ctx, table.Query{Part: listPart, To: id, Reverse: true}) {
 			if err != nil {
 				yield(nil, err)
 				return

@@ -1,0 +1,134 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"sluice/internal/core/blob"
+	"sluice/internal/core/intake"
+	"sluice/internal/core/mapspec"
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/store"
+)
+
+// Where a run is started by one process and planned by another, Start falls into two halves: Register writes what was
+// asked for, and Plan seals the input, which lies in the blob store.
+
+// Prepared is a request whose map, tools and variables are well.
+type Prepared struct {
+	req   Request
+	m     *mapspec.Map
+	tools *mapspec.Catalogue
+}
+
+// Prepare compiles a request's files and checks them against each other. It writes nothing; its errors are the user's.
+func Prepare(req Request) (*Prepared, error) {
+	m, tools, err := compile(req.Documents)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.SetVars(req.Set); err != nil {
+		return nil, err
+	}
+	return &Prepared{req: req, m: m, tools: tools}, checkID(req.ID)
+}
+
+// ErrNoSource: a run that is planned later must say where its input lies.
+var ErrNoSource = errors.New("the run does not say where its input lies")
+
+// Register writes the run's record, in staging, with its files and where its input lies. Registering again gives the
+// same run (X1), however far it has come by then; ErrOtherRun if the id is another run's.
+func (p *Prepared) Register(ctx context.Context, st *store.Store) (*sheet.Run, error) {
+	if p.req.Source == nil {
+		return nil, ErrNoSource
+	}
+	rec, err := reserve(ctx, st, p.req, p.m, p.tools)
+	if err == nil && rec.Fingerprint != p.req.Seal.Fingerprint {
+		err = fmt.Errorf("run %q %w: it was started with another input", rec.ID, ErrOtherRun)
+	}
+	return rec, err
+}
+
+// RefusedError: the input cannot become a run's. Planning again would end the same way.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// Plan seals the input of a registered run and opens the run. Planning again changes nothing. Errors: *RefusedError;
+// table.ErrConflict while another process plans the same run; others may pass.
+func Plan(ctx context.Context, st *store.Store, id string) (*Job, error) {
+	j, err := LoadJob(ctx, st, id)
+	if err != nil || j.Run.Status != sheet.Staging {
+		return j, err
+	}
+	if j.Run.Source == nil {
+		return nil, &RefusedError{fmt.Errorf("run %s: %w", id, ErrNoSource)}
+	}
+	j.Map.Vars = j.Run.Vars
+	sealed, err := sealObject(ctx, st, j)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkColumns(j.Map, j.Run.MapFile, sealed.Columns); err != nil {
+		return nil, &RefusedError{err}
+	}
+	return begin(ctx, st, j.Run, j.Map, j.Tools, sealed)
+}
+
+// sealObject reads the run's object into sealed pages, or finds that this was done by a planner that died.
+func sealObject(ctx context.Context, st *store.Store, j *Job) (intake.Sealed, error) {
+	from := j.Run.Source
+	object, err := st.Blobs.Get(ctx, from.Object)
+	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrInvalid) {
+		return intake.Sealed{}, &RefusedError{fmt.Errorf("the input %q is not there; upload it before the run is started", from.Object)}
+	}
+	if err != nil {
+		return intake.Sealed{}, fmt.Errorf("input of run %s: %w", j.Run.ID, err)
+	}
+	defer object.Close()
+	r := &watched{r: object}
+	src, err := intake.Open(j.Run.Input, r, intake.Options{
+		Format: from.Format, Encoding: from.Encoding, Delimiter: from.Delimiter, Limit: j.Run.Limit})
+	if err != nil {
+		return intake.Sealed{}, r.judge(err)
+	}
+	if !src.Typed() { // its columns are known from the header
+		if err := checkColumns(j.Map, j.Run.MapFile, src.Columns()); err != nil {
+			return intake.Sealed{}, &RefusedError{err}
+		}
+	}
+	sealed, err := intake.Seal(ctx, st, j.Run.ID, src, identity(j.Map), intake.SealOptions{Fingerprint: j.Run.Fingerprint})
+	if errors.Is(err, intake.ErrSealed) {
+		return sealed, nil
+	}
+	if err != nil && (intake.Refused(err) || errors.Is(err, intake.ErrBudget)) {
+		return sealed, r.judge(err)
+	}
+	return sealed, err
+}
+
+// watched remembers whether reading failed: a file that broke off is not a file that is wrong.
+type watched struct {
+	r      io.Reader
+	failed error
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.failed = err
+	}
+	return n, err
+}
+
+func (w *watched) judge(err error) error {
+	if w.failed != nil {
+		return err
+	}
+	return &RefusedError{err}
+}

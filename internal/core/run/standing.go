@@ -1,0 +1,35 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/store"
+	"sluice/internal/core/table"
+)
+
+// Standing is how a run stands by its shards, for who looks at it from outside: parked, and until when, if no shard
+// has anything to do before that.
+func Standing(ctx context.Context, st *store.Store, r *sheet.Run) (sheet.Status, time.Time, error) {
+	if r.Status != sheet.Running {
+		return r.Status, r.WakeAt, nil
+	}
+	var wake time.Time
+	for shard := range r.Shards {
+		cp, err := sheet.LoadCheckpoint(ctx, st, r.ID, shard)
+		switch {
+		case err != nil && !errors.Is(err, table.ErrNotFound):
+			return r.Status, time.Time{}, err
+		case err != nil || cp.Status == sheet.ShardRunning:
+			return sheet.Running, time.Time{}, nil
+		case cp.Status == sheet.ShardParked && (wake.IsZero() || cp.WakeAt.Before(wake)):
+			wake = cp.WakeAt
+		}
+	}
+	if wake.IsZero() {
+		return sheet.Running, wake, nil
+	}
+	return sheet.Parked, wake, nil
+}
