@@ -17,6 +17,7 @@ type past struct {
 	counts sheet.Counts
 	stats  sheet.Stats
 	pages  map[int]*pastPage
+	ends   map[int64]int64 // by epoch: where its journal ended when it was read
 	job    *Job
 }
 
@@ -28,12 +29,16 @@ type pastPage struct {
 // replay rebuilds the pages that the journal speaks of: their saved state, and every entry since. It is the same
 // for a park and for a crash. Only read, so that a view of a run at work can use it too.
 func (j *Job) replay(ctx context.Context, cp *sheet.Checkpoint, shard int, p Ports) (*past, error) {
-	x := &past{counts: cp.Counts, stats: cp.Stats, pages: map[int]*pastPage{}, job: j}
+	x := &past{counts: cp.Counts, stats: cp.Stats, pages: map[int]*pastPage{}, ends: map[int64]int64{}, job: j}
 	counted := map[int64]bool{}
 	for g, err := range sheet.Replay(ctx, p.Store, j.Run.ID, shard, cp.From) {
 		if err != nil {
 			return nil, err
 		}
+		if !cp.Reads(g.At) {
+			continue
+		}
+		x.ends[g.At.Epoch] = g.At.Seq + 1
 		fresh := !g.At.Before(cp.Counted)
 		if fresh {
 			slices := max(x.stats.Slices, g.Stats.Slices)
@@ -52,6 +57,15 @@ func (j *Job) replay(ctx context.Context, cp *sheet.Checkpoint, shard int, p Por
 		}
 	}
 	return x, nil
+}
+
+// closed is where the journals end that were read, of all slices before this one.
+func (x *past) closed(cp *sheet.Checkpoint) []sheet.Position {
+	var closed []sheet.Position
+	for epoch := cp.From.Epoch; epoch < cp.Epoch; epoch++ {
+		closed = append(closed, sheet.Position{Epoch: epoch, Seq: x.ends[epoch]})
+	}
+	return closed
 }
 
 func (x *past) count(e *sheet.Entry) {
@@ -105,6 +119,32 @@ func (x *past) remember(memo *call.Memo) {
 	for _, page := range x.pages {
 		rememberPage(memo, page.state)
 	}
+}
+
+// recentPages is how many saved pages before the cursor a slice reads for results that identical calls may share.
+const recentPages = 16
+
+// recall reads the newest saved pages of the shard into the memo: without them, a slice that goes on after a park or
+// a crash would pay again for a call that an identical row of an earlier page has made.
+func (x *past) recall(ctx context.Context, p Ports, cp *sheet.Checkpoint, memo *call.Memo) error {
+	if !x.job.sharesCalls() || cp.Cursor == 0 {
+		return nil
+	}
+	last := pageOf(x.job.manifest, cp.Cursor-1)
+	for n := last; n >= cp.FirstPage && n > last-recentPages; n-- {
+		if x.pages[n] != nil {
+			continue // its journal has been read
+		}
+		page, err := sheet.LoadPage(ctx, p.Store, x.job.Run.ID, n)
+		if errors.Is(err, table.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		rememberPage(memo, page)
+	}
+	return nil
 }
 
 func rememberPage(memo *call.Memo, page *sheet.Page) {

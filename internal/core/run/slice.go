@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,7 +61,12 @@ func (j *Job) Slice(ctx context.Context, ports Ports, shard int, set Settings) (
 	if err != nil {
 		return Result{}, s.abandon(err)
 	}
-	s.wire(past)
+	cp.Closed = past.closed(cp)
+	memo := call.NewMemo(memoBudget)
+	if err := past.recall(s.ctx, ports, cp, memo); err != nil {
+		return Result{}, s.abandon(err)
+	}
+	s.wire(past, memo)
 	s.set.Watch.attach(s)
 	defer s.set.Watch.detach(s)
 	// The first checkpoint closes the journals of earlier slices: what a dead one may still write is not read again.
@@ -102,7 +108,7 @@ func (s *slice) acquire(ctx context.Context) (*sheet.Checkpoint, Result, error) 
 }
 
 // wire puts the parts of the slice together, and hands them what earlier slices have left.
-func (s *slice) wire(past *past) {
+func (s *slice) wire(past *past, memo *call.Memo) {
 	run, st := s.job.Run.ID, s.ports.Store
 	s.tally = &tally{base: past.stats}
 	s.pool = newPool(s.work, s.set, s.cp.Cursor, s.job.endRow(s.cp.EndPage))
@@ -111,9 +117,9 @@ func (s *slice) wire(past *past) {
 	})
 	s.pages = newPages(s.job, st, s.cp.Epoch, s.journal, s.drain)
 	s.pages.begun = s.cp.Cursor
-	s.caller = s.newCaller()
+	s.caller = s.newCaller(memo)
 	s.pool.freed, s.pool.stalled = s.caller.wakeLanes, s.caller.stalled
-	past.remember(s.caller.memo)
+	past.remember(memo)
 	past.hand(s.pages)
 	for _, p := range s.cp.Pending {
 		if !past.ended(p.Row) {
@@ -161,10 +167,10 @@ func heldSince(p sheet.Pending) time.Time {
 	return time.Now()
 }
 
-func (s *slice) newCaller() *caller {
+func (s *slice) newCaller(memo *call.Memo) *caller {
 	run := s.job.Run
 	c := &caller{
-		run: run.ID, force: run.Force, budget: s.set.Budget, memo: call.NewMemo(memoBudget), pool: s.pool, stats: s.tally,
+		run: run.ID, force: run.Force, budget: s.set.Budget, memo: memo, pool: s.pool, stats: s.tally,
 		lanes: map[string]*lane{},
 		receipts: &call.Receipts{Store: s.ports.Store, Owner: call.Claimant{
 			Shard: fmt.Sprintf("%s/%d", run.ID, s.shard), Epoch: s.cp.Epoch}},
@@ -289,6 +295,7 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 	if cp.Counted.Before(cp.From) {
 		cp.From = cp.Counted
 	}
+	cp.Closed = slices.DeleteFunc(cp.Closed, func(p sheet.Position) bool { return p.Epoch < cp.From.Epoch })
 	cp.Stats = s.tally.stats()
 	cp.Status, cp.WakeAt = status, wakeAt.UTC()
 	cp.LeaseUntil = time.Now().Add(s.set.Lease).UTC()

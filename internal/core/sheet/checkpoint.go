@@ -44,8 +44,9 @@ type Checkpoint struct {
 	EndPage    int         `json:"endPage"` // exclusive
 	Cursor     int64       `json:"cursor"`  // first row that was never admitted
 	Pending    []Pending   `json:"pending,omitempty"`
-	From       Position    `json:"from"`    // replay the journal from here
-	Counted    Position    `json:"counted"` // Counts and Stats speak of all groups before this
+	From       Position    `json:"from"`             // replay the journal from here
+	Counted    Position    `json:"counted"`          // Counts and Stats speak of all groups before this
+	Closed     []Position  `json:"closed,omitempty"` // where the journals of earlier slices end: what is later is not read
 	Counts     Counts      `json:"counts"`
 	Stats      Stats       `json:"stats"`
 	WakeAt     time.Time   `json:"wakeAt,omitzero"`
@@ -61,6 +62,17 @@ type Pending struct {
 	Until time.Time `json:"u,omitzero"`  // held until; zero: at work when this was written
 	Scope string    `json:"s,omitempty"` // whose hold it is
 	Spent bool      `json:"x,omitempty"` // its call has used up its resident waits
+}
+
+// Reads reports whether a group at this position counts. A slice that has lost the shard and does not know it yet may
+// go on writing to its journal; what it writes after its heir has read the journal is as if it were not there.
+func (cp *Checkpoint) Reads(at Position) bool {
+	for _, end := range cp.Closed {
+		if end.Epoch == at.Epoch {
+			return at.Seq < end.Seq
+		}
+	}
+	return true
 }
 
 // LoadCheckpoint reads a shard's checkpoint; table.ErrNotFound if the shard has none.
