@@ -106,6 +106,18 @@ func templatesOf(col *mapspec.Column) []*mapspec.Template {
 	return list
 }
 
+// sharesCalls reports whether the map makes calls that identical rows share.
+func (j *Job) sharesCalls() bool {
+	for c := range j.Map.Columns {
+		for _, step := range j.Map.Columns[c].Steps {
+			if step.Tool.Idempotent && !j.personal[c] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // usedProviders are the providers that the map's calls go to, by name.
 func (j *Job) usedProviders() map[string]*mapspec.Provider {
 	used := map[string]*mapspec.Provider{}

@@ -183,3 +183,28 @@ columns:
 		}
 	})
 }
+
+// The second slice starts when the page of the first call is long saved and its journal cut, and does not pay again.
+func TestH10IdenticalCallsAreSharedWithPagesOfEarlierSlices(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+			if strings.Contains(string(a.Input), "last") && nth == 0 {
+				return heldFor(time.Hour)
+			}
+			return echo(a, nth)
+		}
+		lines := []string{"x,g"}
+		for range 1500 { // more than a page
+			lines = append(lines, "same,g")
+		}
+		lines = append(lines, "last,g", "same,g")
+		w.finish(w.start("r1", twoCalls, lines...))
+		if len(w.parks) != 2 { // one a provider
+			t.Fatalf("%d parks", len(w.parks))
+		}
+		if n := w.provider.calls("a.get", "same"); n != 1 {
+			t.Errorf("the same call was made %d times", n)
+		}
+	})
+}
