@@ -97,6 +97,25 @@ func ifVersion(v int64) table.If {
 	return table.VersionIs(v)
 }
 
+// Renew makes the claim last until the given time. On table.ErrConflict it has run out, and another has taken it.
+func (r *Receipts) Renew(ctx context.Context, tool string, d Digest, l *Lookup, run string, until time.Time) error {
+	claim := receipt{V: 1, Run: run, Claim: &r.Owner, Until: until.UTC()}
+	err := r.save(ctx, receiptKey(tool, d), l.claim+1, claim, until.Add(24*time.Hour), table.VersionIs(l.claim))
+	if err == nil {
+		l.claim++
+		return nil
+	}
+	if errors.Is(err, table.ErrConflict) {
+		return err
+	}
+	found, version, loadErr := r.load(ctx, receiptKey(tool, d)) // written or not: it is ours to settle at this version
+	if loadErr == nil && found != nil && found.Claim != nil && *found.Claim == r.Owner {
+		l.claim = version
+		return nil
+	}
+	return err
+}
+
 // Settle stores the result in place of the claim, for the given time.
 func (r *Receipts) Settle(ctx context.Context, tool string, d Digest, l Lookup, run string, v json.RawMessage, keep time.Duration) error {
 	now := time.Now().UTC()

@@ -39,7 +39,7 @@ func TestT2UnknownOutcomeIsShownAndNotRepeated(t *testing.T) {
 	})
 }
 
-// cancelled is a gateway whose exchanges are interrupted by a cancellation, as those over HTTP are.
+// interrupted is a gateway whose exchanges are interrupted by a cancellation, as those over HTTP are.
 type interrupted struct{ *provider }
 
 func (g interrupted) Execute(ctx context.Context, batch []call.Attempt, deliver func(int, call.Answer)) error {

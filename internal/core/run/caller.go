@@ -117,8 +117,8 @@ func (c *caller) claimed(ctx context.Context, q query) (call.Answer, int, error)
 	if q.tool.Cache <= 0 {
 		return c.attempt(ctx, q)
 	}
-	until := time.Now().Add(q.tool.Timeout + c.budget.Limit + 10*time.Second)
-	look, err := c.receipts.Claim(ctx, q.tool.Name, q.digest, c.run, until, c.force)
+	lasts := c.claimLasts(q)
+	look, err := c.receipts.Claim(ctx, q.tool.Name, q.digest, c.run, time.Now().Add(lasts), c.force)
 	switch {
 	case err != nil:
 		return call.Answer{}, 0, fmt.Errorf("claim of %s: %w", q.id, err)
@@ -128,7 +128,9 @@ func (c *caller) claimed(ctx context.Context, q query) (call.Answer, int, error)
 	case !look.Busy.IsZero():
 		return call.Answer{Outcome: call.Held, Until: look.Busy}, q.next, nil
 	}
+	stopRenewing := c.renew(q, &look, lasts)
 	a, next, err := c.attempt(ctx, q)
+	stopRenewing()
 	durable, cancel := context.WithTimeout(context.WithoutCancel(ctx), durableWrite)
 	defer cancel()
 	if err == nil && (a.Outcome == call.Result || a.Outcome == call.Missing) {

@@ -393,3 +393,21 @@ func TestQ3OutageInSmallPortionsParks(t *testing.T) {
 }
 
 var _ call.Gateway = (*gateway.Executor)(nil)
+
+// Two runs ask the same 60 questions of a provider that takes one a second. However long a question waits for its turn,
+// only one of the runs asks it.
+func TestH10ClaimLastsAsLongAsTheQueue(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		p := newPaced(t, tbl, "limits: [{rate: 1, per: 1s}]")
+		p.tools = strings.Replace(p.tools, "path: \"/{x}\"}", "path: \"/{x}\", cache: 30d}", 1)
+		var wg sync.WaitGroup
+		for _, id := range []string{"r1", "r2"} {
+			job := p.plan(id, callA, rows(60)...)
+			wg.Go(func() { p.process("process of "+id, job) })
+		}
+		wg.Wait()
+		if n := len(p.site.hits()); n != 60 {
+			t.Errorf("%d requests for 60 questions", n)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"sluice/internal/core/store"
 	"sluice/internal/core/table"
 	"sluice/internal/core/table/tabletest"
-	"sluice/internal/memory"
 )
 
 // Helpers that the stories of the behaviour tests share.
@@ -52,7 +52,7 @@ const scriptedTakes = 5 * time.Millisecond
 
 func holds(d time.Duration) func() call.Answer { return func() call.Answer { return heldFor(d) } }
 
-// brokenFor is a failure that may pass, after the request had left.
+// broken is a failure that may pass, after the request had left.
 func broken(call.Attempt, int) call.Answer {
 	return call.Answer{Outcome: call.Retry, Dispatched: true, Status: 503, Error: &call.Error{Code: "HTTP_503", Message: "try later"}}
 }
@@ -193,26 +193,4 @@ func puts(is func(table.Key) bool) func(tabletest.Op, table.Key) bool {
 	return func(op tabletest.Op, k table.Key) bool { return op == tabletest.OpPut && is(k) }
 }
 
-// manyRows is a CSV of n rows with a column x, and one of the given width.
-func manyRows(n, width int) []string {
-	out := []string{"x,pad"}
-	pad := strings.Repeat("p", width)
-	for i := range n {
-		out = append(out, "r"+itoa(i)+","+pad)
-	}
-	return out
-}
-
-func itoa(i int) string {
-	b := [20]byte{}
-	p := len(b)
-	for {
-		p--
-		b[p] = byte('0' + i%10)
-		if i /= 10; i == 0 {
-			return string(b[p:])
-		}
-	}
-}
-
-var _ = memory.New
+func itoa(i int) string { return strconv.Itoa(i) }
