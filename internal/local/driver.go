@@ -5,7 +5,6 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -36,6 +35,10 @@ type Driver struct {
 	slices  int
 	running map[string]bool
 	booked  table.Usage // of Usage, what the record of the run says already
+
+	recordMu sync.Mutex        // guards the run's record, which the shards share
+	waiting  map[int]time.Time // shards that wait, and until when
+	ended    int               // shards that are done
 }
 
 // Drive runs slices until the run has ended, waiting between them as long as they ask for, and finishes it. It
@@ -44,51 +47,20 @@ func (d *Driver) Drive(ctx context.Context, job *run.Job) error {
 	if err := job.AtWork(ctx, d.Ports.Store); err != nil {
 		return err
 	}
-	for shard := range job.Run.Shards {
-		err := d.shard(ctx, job, shard)
-		switch {
-		case err == nil:
-		case errors.Is(err, ErrStopped), ctx.Err() != nil:
-			return errors.Join(err, job.Run.Refresh(context.WithoutCancel(ctx), d.Ports.Store))
-		default:
-			d.book(job)
-			return errors.Join(err, job.Fail(context.WithoutCancel(ctx), d.Ports.Store, err))
-		}
-	}
+	err := d.shards(ctx, job)
 	d.book(job)
-	err := job.Finish(ctx, d.Ports.Store)
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrStopped), ctx.Err() != nil:
+		return errors.Join(err, job.Run.Refresh(context.WithoutCancel(ctx), d.Ports.Store))
+	default:
+		return errors.Join(err, job.Fail(context.WithoutCancel(ctx), d.Ports.Store, err))
+	}
+	err = job.Finish(ctx, d.Ports.Store)
 	if err != nil && run.Permanent(err) {
 		return errors.Join(err, job.Fail(context.WithoutCancel(ctx), d.Ports.Store, err))
 	}
 	return err
-}
-
-func (d *Driver) shard(ctx context.Context, job *run.Job, shard int) error {
-	failures := 0
-	for {
-		res, err := d.slice(ctx, job, shard)
-		switch {
-		case err != nil && (run.Permanent(err) || ctx.Err() != nil || failures == sliceRetries):
-			return err
-		case err != nil:
-			failures++
-			err = d.sleep(ctx, time.Now().Add(retryWait))
-		case res.Outcome == run.Done:
-			return nil
-		case d.stopped():
-			return d.park(ctx, job, res)
-		case res.Outcome == run.More:
-			failures = 0
-		case res.Outcome == run.Busy:
-			err = d.sleep(ctx, res.WakeAt)
-		case res.Outcome == run.Parked:
-			failures = 0
-			err = d.wait(ctx, job, res.WakeAt)
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // slice names the slice, so that a slice of this process that has ended is known to be dead.
@@ -140,25 +112,6 @@ func (d *Driver) stopped() bool {
 	}
 }
 
-// wait is the Wait state: nothing runs until the time has come.
-func (d *Driver) wait(ctx context.Context, job *run.Job, until time.Time) error {
-	d.book(job)
-	if err := job.Park(ctx, d.Ports.Store, until); err != nil {
-		return fmt.Errorf("record of run %s: %w", job.Run.ID, err)
-	}
-	d.release(ctx)
-	if d.OnPark != nil {
-		d.OnPark(until)
-	}
-	if err := d.sleep(ctx, until); err != nil {
-		return err
-	}
-	if d.OnWake != nil {
-		d.OnWake()
-	}
-	return job.AtWork(ctx, d.Ports.Store)
-}
-
 // release gives back what this process holds of providers' concurrency: other runs may need it during the wait. If
 // that fails, they get it when the leases run out.
 func (d *Driver) release(ctx context.Context) {
@@ -176,15 +129,6 @@ func (d *Driver) book(job *run.Job) {
 	used := d.Usage()
 	job.Run.Usage = job.Run.Usage.Add(used.Sub(d.booked))
 	d.booked = used
-}
-
-// park leaves the run to be resumed later.
-func (d *Driver) park(ctx context.Context, job *run.Job, res run.Result) error {
-	d.book(job)
-	if err := job.Park(ctx, d.Ports.Store, res.WakeAt); err != nil {
-		return err
-	}
-	return ErrStopped
 }
 
 func (d *Driver) sleep(ctx context.Context, until time.Time) error {

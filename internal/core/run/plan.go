@@ -273,6 +273,7 @@ func seal(ctx context.Context, st *store.Store, req Request, m *mapspec.Map, too
 // begin opens a run whose input is sealed.
 func begin(ctx context.Context, st *store.Store, rec *sheet.Run, m *mapspec.Map, tools *mapspec.Catalogue, sealed intake.Sealed) (*Job, error) {
 	rec.Sealed, rec.Status, rec.StartedAt = sealed, sheet.Running, time.Now().UTC()
+	rec.Shards = shardsFor(m, sealed.Rows, sealed.Pages)
 	if err := sheet.Save(ctx, st, rec); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -8,14 +10,14 @@ import (
 	"sluice/internal/core/sheet"
 )
 
-// Watch lets a display look at a slice while it is at work. The nil Watch is not looked at.
+// Watch lets a display look at a run's slices while they are at work. The nil Watch is not looked at.
 type Watch struct {
 	mu   sync.Mutex
-	s    *slice
-	last Snapshot // of the slice that ended last
+	work map[int]*slice   // by shard
+	last map[int]Snapshot // of each shard's slice that ended last
 }
 
-// Snapshot is how a slice stands.
+// Snapshot is how a slice stands, or all slices of a run together.
 type Snapshot struct {
 	Counts  sheet.Counts // rows whose end is durable
 	Stats   sheet.Stats
@@ -38,8 +40,11 @@ func (w *Watch) attach(s *slice) {
 		return
 	}
 	w.mu.Lock()
-	w.s = s
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	if w.work == nil {
+		w.work, w.last = map[int]*slice{}, map[int]Snapshot{}
+	}
+	w.work[s.shard] = s
 }
 
 func (w *Watch) detach(s *slice) {
@@ -48,26 +53,53 @@ func (w *Watch) detach(s *slice) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.s == s {
-		w.s, w.last = nil, s.snapshot()
+	if w.work[s.shard] == s {
+		delete(w.work, s.shard)
+		w.last[s.shard] = s.snapshot()
 	}
 }
 
-// Last returns how the slice stood that ended last: what a run that is parked is waiting for.
+// Last returns how the slices stood that ended last: what a run that is parked is waiting for.
 func (w *Watch) Last() Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.last
+	return w.sum()
 }
 
-// Snapshot returns how the slice stands; false while none is at work.
+// Snapshot returns how the slices stand; false while none is at work.
 func (w *Watch) Snapshot() (Snapshot, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.s == nil {
-		return Snapshot{}, false
+	return w.sum(), len(w.work) > 0
+}
+
+// sum adds up the shards, each as it is or as it was last, under the lock.
+func (w *Watch) sum() Snapshot {
+	var all Snapshot
+	for shard, snap := range w.last {
+		if w.work[shard] == nil {
+			all.add(snap)
+		}
 	}
-	return w.s.snapshot(), true
+	for _, s := range w.work {
+		all.add(s.snapshot())
+	}
+	slices.SortFunc(all.Holds, func(a, b ScopeHold) int { return strings.Compare(a.Provider, b.Provider) })
+	return all
+}
+
+func (a *Snapshot) add(b Snapshot) {
+	a.Counts, a.Stats = a.Counts.Plus(b.Counts), a.Stats.Plus(b.Stats)
+	a.AtWork, a.Turning, a.Held = a.AtWork+b.AtWork, a.Turning+b.Turning, a.Held+b.Held
+	for _, h := range b.Holds {
+		i := slices.IndexFunc(a.Holds, func(known ScopeHold) bool { return known.Provider == h.Provider })
+		if i < 0 {
+			a.Holds = append(a.Holds, h)
+			continue
+		}
+		a.Holds[i].Rows += h.Rows
+		a.Holds[i].Until = later(a.Holds[i].Until, h.Until)
+	}
 }
 
 func (s *slice) snapshot() Snapshot {
