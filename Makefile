@@ -53,7 +53,7 @@ bench: go-is-there ## Durable calls beside DBOS, River and go-workflows (about t
 lint: go-is-there ## golangci-lint, built from source (the first time takes some minutes)
 	$(GO) run $(LINT) run ./...
 
-clean: ## Remove what was built, and the demo's leftovers; never a .sluice folder
+clean: ## Remove what was built (bin/) and what the demo left (build/); never a .sluice folder
 	rm -rf $(BIN) build
 
 go-is-there:

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Runs the demo from start to end against simulated providers, in a fresh folder. `make demo` builds the commands first.
+# Runs the demo from start to end against simulated providers, in build/demo. `make demo` builds the commands first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-work=$(mktemp -d)
+work=build/demo # fresh each time, and left for a look at it afterwards
+rm -rf "$work"
+mkdir -p "$work"
 sim=
-stop() {
-	[ -z "$sim" ] || kill "$sim" 2>/dev/null || true
-	rm -rf "$work"
-}
+stop() { [ -z "$sim" ] || kill "$sim" 2>/dev/null || true; }
 trap stop EXIT
 
 say() { printf '\n== %s\n' "$*"; }
@@ -36,21 +35,24 @@ if ! serve 127.0.0.1:8089; then
 fi
 
 say "A map, four providers, 642 contacts (about a minute: acme answers 150 questions a minute, and 208 are asked)"
-echo "sluice run examples/leads.map.yaml --tools examples/tools.yaml --in examples/leads.csv --out enriched.csv"
 export ACME_KEY=demo-acme ALPHA_KEY=demo-alpha BETA_KEY=demo-beta MAIL_KEY=demo-mail
+run=(bin/sluice run examples/leads.map.yaml --tools "$tools" --in examples/leads.csv
+	--out "$work/enriched.csv" --state "$work/state" --run demo)
+printf '$ '
+echo "${run[@]}"
 code=0
-bin/sluice run examples/leads.map.yaml --tools "$tools" --in examples/leads.csv \
-	--out "$work/enriched.csv" --state "$work/state" --run demo || code=$?
+"${run[@]}" || code=$?
 case $code in
 0 | 3) ;;
 *) echo "demo: sluice run ended with exit code $code; see above." >&2; exit 1 ;;
 esac
 
-say "The first lines of enriched.csv"
+say "The first lines of $work/enriched.csv"
 head -n 6 "$work/enriched.csv"
 
 say "The rows that failed (five by design: their companies no longer exist; hence exit code $code of sluice run)"
-bin/sluice rows demo --status failed --state "$work/state" | cut -c 1-150
+echo "\$ bin/sluice rows demo --status failed --state $work/state | cut -c 1-120"
+bin/sluice rows demo --status failed --state "$work/state" | cut -c 1-120
 
 say "Checks"
 # Cell by cell; of a failure, expected.csv tells column and code, and the rest is the provider's message.
