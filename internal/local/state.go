@@ -125,8 +125,10 @@ func (s *State) Gateway(tools *mapspec.Catalogue, secrets gateway.Secrets, userA
 	if tools == nil {
 		tools = &mapspec.Catalogue{}
 	}
+	paced := pacer.New(s.meter, s.Owner)
+	paced.Alive = s.alive
 	g := gateway.New(gateway.Config{
-		Catalogue: tools, Pacer: pacer.New(s.meter, s.Owner), Secrets: secrets,
+		Catalogue: tools, Pacer: paced, Secrets: secrets,
 		Sender: provider.New(provider.Options{UserAgent: userAgent}),
 	})
 	s.gateways = append(s.gateways, g)
@@ -138,12 +140,15 @@ func (s *State) Driver(g *gateway.Executor, set run.Settings) *Driver {
 	return &Driver{
 		Ports: run.Ports{
 			Store: s.Store, Gateway: g, Owner: s.Owner,
-			Alive: func(owner string) bool { return lockfile.Alive(s.locks, owner) },
+			Alive: s.alive,
 		},
 		Settings: set,
 		Usage:    s.meter.Usage,
 	}
 }
+
+// alive reports whether the process of that name may still be at work.
+func (s *State) alive(owner string) bool { return lockfile.Alive(s.locks, owner) }
 
 // Claim makes this process the one that works on the run until the lock is released, or the process ends however it
 // ends: also while the run waits, when no slice owns its shards. It returns ErrAtWork if another process has it.

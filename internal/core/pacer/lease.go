@@ -67,6 +67,15 @@ func (s *State) setLease(owner string, l lease) {
 	s.Leases[owner] = l
 }
 
+// bury frees what dead owners held.
+func (s *State) bury(own string, alive func(owner string) bool) {
+	for owner := range s.Leases {
+		if owner != own && alive != nil && !alive(owner) {
+			delete(s.Leases, owner)
+		}
+	}
+}
+
 // concurrencyRetry is jittered by owner and moment, so that owners who wait for the same slot do not keep step.
 func concurrencyRetry(owner string, now int64) time.Duration {
 	part := hold.Fraction(owner + strconv.FormatInt(now, 36))

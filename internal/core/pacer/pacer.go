@@ -13,6 +13,10 @@ import (
 // Pacer hands out permits for scopes on behalf of one owner, a process. It is safe for concurrent use. Asks that
 // arrive while a write is under way are served together by the next one.
 type Pacer struct {
+	// Alive tells whether an owner may still be at work: what a dead one held of a scope's concurrency is free at once.
+	// Nil where only the lease can tell. Set it before the first use.
+	Alive func(owner string) bool
+
 	tbl   table.Table
 	owner string
 
@@ -134,7 +138,7 @@ func (p *Pacer) scope(name string) *scope {
 	defer p.mu.Unlock()
 	s, ok := p.scopes[name]
 	if !ok {
-		s = &scope{store: store{tbl: p.tbl, owner: p.owner, name: name}}
+		s = &scope{store: store{tbl: p.tbl, owner: p.owner, name: name, alive: p.Alive}}
 		p.scopes[name] = s
 	}
 	return s

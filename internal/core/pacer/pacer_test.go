@@ -175,3 +175,29 @@ func TestH17AskOverConcurrencyIsDeniedWithATime(t *testing.T) {
 		}
 	})
 }
+
+// What a dead process held is free at once, where its death can be told; otherwise when its lease ends.
+func TestConcurrencyOfADeadOwnerIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tbl := memory.New()
+		want := pacer.Want{N: 4, Rules: []pacer.Rule{{Rate: 1000, Per: time.Second, Burst: 1000}}, Concurrency: 4}
+		acquired := func(p *pacer.Pacer) int {
+			g, err := p.Acquire(t.Context(), "s", want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(g.Permits)
+		}
+		if n := acquired(pacer.New(tbl, "dead")); n != 4 {
+			t.Fatalf("the first owner got %d of 4", n)
+		}
+		doubts, knows := pacer.New(tbl, "doubts"), pacer.New(tbl, "knows")
+		if n := acquired(doubts); n != 0 {
+			t.Errorf("%d slots of an owner that may live were given away", n)
+		}
+		knows.Alive = func(owner string) bool { return owner == "knows" }
+		if n := acquired(knows); n != 4 {
+			t.Errorf("%d of 4 slots of a dead owner are free", n)
+		}
+	})
+}

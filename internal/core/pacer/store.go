@@ -13,6 +13,7 @@ import (
 type store struct {
 	tbl         table.Table
 	owner, name string
+	alive       func(owner string) bool // may be nil
 
 	version int64 // 0: there is no item
 	state   State
@@ -46,6 +47,7 @@ func (st *store) reload(ctx context.Context) error {
 	if st.cost == 0 { // the first guess of what a write takes
 		st.cost = time.Since(start)
 	}
+	s.bury(st.owner, st.alive)
 	st.version, st.state, st.cached, st.fresh = v, s, true, true
 	return nil
 }
