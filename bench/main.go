@@ -1,7 +1,10 @@
-// Command bench compares Sluice with its peers on the same machine, in the same process, on the same file system.
+// Command bench measures Sluice: against its peers on the same machine, in the same process, on the same file system;
+// and against the bounds that providers and storage set.
 //
 //	go run . durable            durable calls: every result on disk before the next call of its row
-//	go run . durable --help     its options
+//	go run . limits             how much of a provider's limit is used, against the bound that the limit sets
+//	go run . rows               rows per second, memory and what is written, on both stores
+//	go run . durable --help     options of a command
 package main
 
 import (
@@ -24,12 +27,16 @@ func main() {
 
 func command(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what to compare: go run . durable")
+		return errors.New("say what to measure: go run . durable, limits or rows")
 	}
 	switch args[0] {
 	case "durable":
 		return durableCommand(ctx, args[1:])
+	case "limits":
+		return limitsCommand(ctx, args[1:])
+	case "rows":
+		return rowsCommand(ctx, args[1:])
 	default:
-		return fmt.Errorf("unknown comparison %q; there is: durable", args[0])
+		return fmt.Errorf("unknown command %q; there are: durable, limits and rows", args[0])
 	}
 }
