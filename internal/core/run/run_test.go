@@ -281,6 +281,34 @@ func TestDeadlineStopsAdmittingAndReturnsMore(t *testing.T) {
 	})
 }
 
+// All rows that are left wait for their turn when the time is over. They are not held: the next slice goes on at once.
+func TestDeadlineSendsBackWhoWaitsForATurn(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+			answer := echo(a, nth)
+			if w.provider.calls("a.get", "")%5 == 0 { // five at a time
+				answer.NextFree = time.Now().Add(4 * time.Second)
+			}
+			if w.provider.calls("a.get", "") > 5 && nth == 0 && time.Since(w.provider.started) < 4*time.Second {
+				return call.Answer{Outcome: call.Refused, NextFree: time.Now().Add(4 * time.Second)}
+			}
+			return answer
+		}
+		job := w.start("r", callA, rows(20)...)
+		w.settings.Deadline = time.Now().Add(27 * time.Second) // 2 s, besides the longest call and the margin
+		if res := w.slice(job); res.Outcome != run.More || time.Since(w.provider.started) > 3*time.Second {
+			t.Errorf("the slice ended %+v after %v, want more", res, time.Since(w.provider.started))
+		}
+		if got := w.statuses(job, w.st); count(got, run.StatusHeld) != 0 || count(got, run.StatusPending) == 0 {
+			t.Errorf("the rows are %v", got)
+		}
+		w.settings.Deadline = time.Time{}
+		time.Sleep(4 * time.Second)
+		w.finish(w.reload(job))
+	})
+}
+
 func TestStopDrainsAndResumeFinishes(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, tbl table.Table) {
 		w, f := newFaultyWorld(t, tbl)

@@ -35,6 +35,7 @@ type slice struct {
 	pumps   sync.WaitGroup
 	quit    chan struct{} // closed when draining begins
 	quitOne sync.Once
+	blank   sync.Pool // rows that are done
 
 	cpMu    sync.Mutex
 	cp      *sheet.Checkpoint
@@ -368,7 +369,8 @@ func (s *slice) verdict() (Result, sheet.ShardStatus) {
 	now := time.Now()
 	at, waiting := s.pool.earliest()
 	full := len(pending) >= s.set.MaxWaiting
-	if !waiting || fresh && !full || at.Before(now) {
+	ready := slices.ContainsFunc(pending, func(p sheet.Pending) bool { return p.Until.IsZero() })
+	if !waiting || ready || fresh && !full || at.Before(now) {
 		return Result{Outcome: More}, sheet.ShardRunning
 	}
 	s.tally.base.Parks++
