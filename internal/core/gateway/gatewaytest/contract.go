@@ -19,14 +19,20 @@ type Open func(t *testing.T, c *mapspec.Catalogue, s gateway.Sender) call.Gatewa
 
 // Run checks that what open returns keeps the contract of call.Gateway.
 func Run(t *testing.T, open Open) {
+	RunBatched(t, open)
+	t.Run("StreamsAnswers", func(t *testing.T) { streams(t, open) })
+	t.Run("T4ConcurrencyRefusesAtOnce", func(t *testing.T) { concurrency(t, open) })
+}
+
+// RunBatched is Run for gateways over a request and its response: the answers of a batch are known together.
+func RunBatched(t *testing.T, open Open) {
 	t.Run("Outcomes", func(t *testing.T) { outcomes(t, open) })
 	t.Run("ResultIsCanonical", func(t *testing.T) { canonical(t, open) })
 	t.Run("DeliversExactlyOnce", func(t *testing.T) { exactlyOnce(t, open) })
-	t.Run("StreamsAnswers", func(t *testing.T) { streams(t, open) })
 	t.Run("H13HeldCarriesItsDeadline", func(t *testing.T) { held(t, open) })
 	t.Run("H14BareRefusalCoolsDown", func(t *testing.T) { bare(t, open) })
 	t.Run("T4RefusalsAreNotDispatched", func(t *testing.T) { refused(t, open) })
-	t.Run("T4ConcurrencyRefuses", func(t *testing.T) { concurrency(t, open) })
+	t.Run("T4ConcurrencyRefuses", func(t *testing.T) { crowded(t, open) })
 	t.Run("T2FenceIsCarried", func(t *testing.T) { fence(t, open) })
 	t.Run("R10CancelledBeforeTheStart", func(t *testing.T) { cancelledBefore(t, open) })
 	t.Run("R10CancelledExchange", func(t *testing.T) { cancelledDuring(t, open) })
@@ -255,6 +261,32 @@ func concurrency(t *testing.T, open Open) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+	if a := execute(t, g, attempt("narrow.get", ""))[0]; a.Outcome != call.Result {
+		t.Errorf("after the slots were free: %+v", a)
+	}
+}
+
+func crowded(t *testing.T, open Open) {
+	p := &Provider{Gate: make(chan struct{})}
+	g := open(t, Catalogue(t), p)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			_ = g.Execute(t.Context(), []call.Attempt{attempt("narrow.get", "")}, func(_ int, a call.Answer) {
+				if a.Outcome != call.Result {
+					t.Errorf("one of two got %+v", a)
+				}
+			})
+		})
+	}
+	for len(p.Requests()) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	if a := execute(t, g, attempt("narrow.get", ""))[0]; a.Outcome != call.Refused || a.Until.IsZero() || a.NextFree.IsZero() {
+		t.Errorf("the third of two got %+v, want refused with times", a)
+	}
+	close(p.Gate)
+	wg.Wait()
 	if a := execute(t, g, attempt("narrow.get", ""))[0]; a.Outcome != call.Result {
 		t.Errorf("after the slots were free: %+v", a)
 	}

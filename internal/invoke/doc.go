@@ -1,0 +1,50 @@
+// Package invoke carries attempts to the toolexec function: it is the call.Gateway of the cloud. It owns the message
+// between the two functions, batches that fit Lambda's payload, and the question what a failed invocation says about
+// the calls in it: whether they were provably not made, or may have been (T2, T4). It refuses to judge answers: that is
+// the executor's business, on the other side.
+package invoke
+
+import (
+	"context"
+
+	"sluice/internal/core/call"
+)
+
+// Request is what toolexec is invoked with.
+type Request struct {
+	Run      string         `json:"run"`
+	Attempts []call.Attempt `json:"attempts"`
+}
+
+// Response is what it answers: one answer per attempt, in order. Answers that would not fit the payload of a response
+// lie in the blob store, under the name in Object, as the JSON of Answers; who has read them deletes them.
+type Response struct {
+	Answers []call.Answer `json:"answers,omitempty"`
+	Object  string        `json:"object,omitempty"`
+}
+
+// Lambda takes and gives at most 6 MB per synchronous invocation (Lambda quotas, "Invocation payload"): 6,291,456 bytes.
+// The margin leaves room for what the service counts besides.
+const MaxPayload = 6<<20 - 64<<10
+
+// Invoker invokes the function and waits for what it returns.
+type Invoker interface {
+	Invoke(ctx context.Context, payload []byte) (Result, error)
+}
+
+// Result is an invocation that the function was started for.
+type Result struct {
+	Payload []byte
+	Failed  bool // the function failed; Payload is the runtime's report of its error
+}
+
+// NotStartedError: the function was provably not started by this invocation.
+type NotStartedError struct {
+	Throttled bool // for want of concurrency or of some other capacity: it will pass
+	Err       error
+}
+
+func (e *NotStartedError) Error() string { return "toolexec was not started: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *NotStartedError) Unwrap() error { return e.Err }

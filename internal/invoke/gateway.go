@@ -1,0 +1,151 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"sluice/internal/core/blob"
+	"sluice/internal/core/call"
+	"sluice/internal/core/mapspec"
+)
+
+// MaxBatch bounds the attempts of one invocation: their answers come back together, so a slow one delays the others.
+const MaxBatch = 64
+
+// How long a call waits before it is sent again where the function was not started for want of capacity, or failed
+// before it had sent anything. Nothing is charged for that (T4).
+const (
+	throttledWait = time.Second
+	passingWait   = 2 * time.Second
+)
+
+// Gateway is a call.Gateway over invocations of toolexec, for one run.
+type Gateway struct {
+	Invoker   Invoker
+	Run       string
+	Catalogue *mapspec.Catalogue // says what may be repeated
+	Blobs     blob.Store
+	Batch     int // 0: MaxBatch
+}
+
+var _ call.Gateway = (*Gateway)(nil)
+
+// Execute implements call.Gateway. Batches are executed side by side.
+func (g *Gateway) Execute(ctx context.Context, batch []call.Attempt, deliver func(i int, a call.Answer)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	parts, err := g.split(batch, deliver)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(parts))
+	var wg sync.WaitGroup
+	for n, p := range parts {
+		wg.Go(func() { errs[n] = g.execute(ctx, p, deliver) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// part is the attempts of one invocation, with their places in the batch.
+type part struct {
+	attempts []call.Attempt
+	index    []int
+	size     int
+}
+
+// envelope bounds what a request has besides its attempts.
+const envelope = 1024
+
+// split divides a batch into parts that fit the payload, retries first: they have been waiting longer (Q6).
+func (g *Gateway) split(batch []call.Attempt, deliver func(int, call.Answer)) ([]*part, error) {
+	most := g.Batch
+	if most <= 0 {
+		most = MaxBatch
+	}
+	var parts []*part
+	for _, retries := range []bool{true, false} {
+		for i, a := range batch {
+			if a.Retry != retries {
+				continue
+			}
+			b, err := json.Marshal(a)
+			if err != nil {
+				return nil, fmt.Errorf("attempt of %s: %w", a.Tool, err)
+			}
+			size := len(b) + 1
+			if size > MaxPayload-envelope {
+				deliver(i, tooLarge(size))
+				continue
+			}
+			if n := len(parts); n == 0 || len(parts[n-1].index) == most || parts[n-1].size+size > MaxPayload-envelope {
+				parts = append(parts, &part{})
+			}
+			p := parts[len(parts)-1]
+			p.attempts, p.index, p.size = append(p.attempts, a), append(p.index, i), p.size+size
+		}
+	}
+	return parts, nil
+}
+
+func tooLarge(size int) call.Answer {
+	return call.Answer{Outcome: call.Failed, Error: &call.Error{Code: "BAD_INPUT",
+		Message: fmt.Sprintf("the call's input has %d bytes; in the cloud at most %d can be sent: make `with` smaller", size, MaxPayload-envelope)}}
+}
+
+func (g *Gateway) execute(ctx context.Context, p *part, deliver func(int, call.Answer)) error {
+	payload, err := json.Marshal(Request{Run: g.Run, Attempts: p.attempts})
+	if err != nil {
+		return err
+	}
+	result, err := g.Invoker.Invoke(ctx, payload)
+	if err != nil {
+		return g.failed(p, err, deliver)
+	}
+	if result.Failed {
+		return g.functionFailed(p, result.Payload, deliver)
+	}
+	answers, err := g.answers(ctx, result.Payload)
+	if err == nil && len(answers) != len(p.index) {
+		err = fmt.Errorf("%d answers for %d attempts", len(answers), len(p.index))
+	}
+	if err != nil { // the calls were made, and what came of them is lost
+		g.lost(p, "the answer of toolexec cannot be read: "+err.Error(), deliver)
+		return nil
+	}
+	for n, i := range p.index {
+		deliver(i, answers[n])
+	}
+	return nil
+}
+
+// answers reads a response, from the blob store if it was too large for the payload.
+func (g *Gateway) answers(ctx context.Context, payload []byte) ([]call.Answer, error) {
+	var r Response
+	if err := json.Unmarshal(payload, &r); err != nil {
+		return nil, err
+	}
+	if r.Object == "" {
+		return r.Answers, nil
+	}
+	// What was paid for is fetched even if the caller has been cancelled meanwhile.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
+	defer cancel()
+	object, err := g.Blobs.Get(ctx, r.Object)
+	if err != nil {
+		return nil, err
+	}
+	err = json.NewDecoder(object).Decode(&r.Answers)
+	if err = errors.Join(err, object.Close()); err != nil {
+		return nil, err
+	}
+	_ = g.Blobs.Delete(ctx, r.Object) // what stays behind is found by the bucket's lifecycle rule
+	return r.Answers, nil
+}
+
+const fetchTime = 30 * time.Second
