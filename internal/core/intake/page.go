@@ -20,6 +20,18 @@ import (
 // Sealed.Columns: a page of a source that learns columns knows only those met so far.
 func (p *Page) Row(i int, columns []string) map[string]any { return rowMap(columns, p.Values[i]) }
 
+// Fill is Row into a map that the caller has.
+func (p *Page) Fill(into map[string]any, i int, columns []string) {
+	row := p.Values[i]
+	for c, name := range columns {
+		if c < len(row) {
+			into[name] = row[c]
+		} else {
+			into[name] = nil
+		}
+	}
+}
+
 // draft is a page being filled, and later its rows in their final text.
 type draft struct {
 	first   int64

@@ -41,6 +41,9 @@ func (p *pages) stow(ctx context.Context, page *openPage, e *sheet.Entry) error 
 		}
 	}
 	for c, cell := range e.Cells {
+		if cell == nil {
+			continue
+		}
 		if e.Cells[c], err = p.stowCell(ctx, page, cell); err != nil {
 			return err
 		}

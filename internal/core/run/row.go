@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"strconv"
 	"time"
 
 	"sluice/internal/core/call"
@@ -22,8 +20,8 @@ type row struct {
 	page  *openPage
 	state *sheet.Row
 	env   mapspec.Env
-	cells []json.RawMessage // of this pass; nil: carried by a receipt, or not computed yet
-	tail  *sheet.Receipt    // the last call's result, which is saved together with the row's end
+	cells sheet.Cells    // of this pass; nil: carried by a receipt, or not computed yet
+	tail  *sheet.Receipt // the last call's result, which is saved together with the row's end
 }
 
 // runRow works on a row until it ends or waits.
@@ -43,6 +41,7 @@ func (s *slice) runRow(t *task) verdict {
 	if !t.heldAt.IsZero() {
 		s.tally.heldMs.Add(time.Since(t.heldAt).Milliseconds())
 	}
+	defer s.blank.Put(r)
 	return r.run(s.ctx)
 }
 
@@ -52,14 +51,27 @@ func (s *slice) newRow(t *task, page *openPage) (*row, error) {
 	if t.Input != "" && t.Input != inputDigest(page.input.Values[i]) {
 		return nil, &ChangedError{Page: page.number, Row: t.Index}
 	}
+	r := s.blankRow()
+	r.task, r.page, r.state, r.tail = t, page, &page.state.Rows[i], nil
+	page.input.Fill(r.env.Row, i, s.job.Run.Sealed.Columns)
+	r.env.Index = t.Index
+	return r, nil
+}
+
+// blankRow returns a row to fill, with the maps of one that is done: making them anew for every row would be a good
+// part of what a row costs.
+func (s *slice) blankRow() *row {
+	if r, ok := s.blank.Get().(*row); ok {
+		clear(r.env.Row)
+		clear(r.env.Cells)
+		clear(r.cells)
+		return r
+	}
 	return &row{
-		s: s, task: t, page: page, state: &page.state.Rows[i],
-		env: mapspec.Env{
-			Row: page.input.Row(i, s.job.Run.Sealed.Columns), Cells: make(map[string]any, len(s.job.Map.Columns)),
-			Vars: s.job.Run.Vars, Index: t.Index,
-		},
-		cells: make([]json.RawMessage, len(s.job.Map.Columns)),
-	}, nil
+		s:     s,
+		env:   mapspec.Env{Row: map[string]any{}, Cells: map[string]any{}, Vars: s.job.Run.Vars},
+		cells: make(sheet.Cells, len(s.job.Map.Columns)),
+	}
 }
 
 // inputDigest is what a held row remembers of the input that it was admitted with (H5).
@@ -121,15 +133,7 @@ func (r *row) end(ctx context.Context, fault *sheet.Fault) verdict {
 	if r.tail != nil {
 		e.Column, e.Step, e.Shared = r.tail.Column, r.tail.Step, r.tail.Shared
 	}
-	for c, cell := range r.cells {
-		if cell == nil {
-			continue
-		}
-		if e.Cells == nil {
-			e.Cells = make(map[string]json.RawMessage, len(r.cells))
-		}
-		e.Cells[strconv.Itoa(c)] = cell
-	}
+	e.Cells = r.cells
 	if _, err := r.s.pages.append(ctx, r.page, e); err != nil {
 		return verdict{err: err}
 	}

@@ -2,6 +2,7 @@ package sheet
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"sluice/internal/core/call"
@@ -24,10 +25,10 @@ type Entry struct {
 	Kind Kind  `json:"k"`
 	Row  int64 `json:"r"`
 	Receipt
-	Next    int                        `json:"n,omitempty"` // Tried
-	Request string                     `json:"q,omitempty"` // Tried, Intended: the request id that goes on
-	Fault   *Fault                     `json:"f,omitempty"` // RowEnded: why the row failed
-	Cells   map[string]json.RawMessage `json:"w,omitempty"` // RowEnded: cells that no receipt carries, by column number
+	Next    int    `json:"n,omitempty"` // Tried
+	Request string `json:"q,omitempty"` // Tried, Intended: the request id that goes on
+	Fault   *Fault `json:"f,omitempty"` // RowEnded: why the row failed
+	Cells   Cells  `json:"w,omitempty"` // RowEnded: cells that no receipt carries
 }
 
 // Receipt is the durable result of a call, at its place in the row: what the column keeps of it, or how it ended.
@@ -103,7 +104,7 @@ func appendEntry(b []byte, e *Entry) []byte {
 		b = appendJSON(append(b, `,"f":`...), e.Fault)
 	}
 	if len(e.Cells) > 0 {
-		b = appendJSON(append(b, `,"w":`...), e.Cells)
+		b = e.Cells.appendTo(append(b, `,"w":`...))
 	}
 	return append(b, '}')
 }
@@ -115,9 +116,6 @@ func appendJSON(b []byte, v any) []byte {
 			return out
 		}
 	}
-	if m, ok := v.(map[string]json.RawMessage); ok {
-		return appendCells(b, m)
-	}
 	enc, err := json.Marshal(v)
 	if err != nil {
 		enc = []byte("null")
@@ -125,18 +123,46 @@ func appendJSON(b []byte, v any) []byte {
 	return append(b, enc...)
 }
 
-func appendCells(b []byte, cells map[string]json.RawMessage) []byte {
+// Cells are cells by column number; nil where there is none. Stored they are an object, so that a row with few of
+// them is short.
+type Cells []json.RawMessage
+
+func (cells Cells) appendTo(b []byte) []byte {
 	b = append(b, '{')
 	first := true
-	for k, v := range cells {
+	for column, cell := range cells {
+		if cell == nil {
+			continue
+		}
 		if !first {
 			b = append(b, ',')
 		}
 		first = false
 		b = append(b, '"')
-		b = append(b, k...)
-		b = append(b, '"', ':')
-		b = append(b, v...)
+		b = strconv.AppendInt(b, int64(column), 10)
+		b = append(append(b, '"', ':'), cell...)
 	}
 	return append(b, '}')
+}
+
+// maxColumns bounds the column numbers that are believed when an entry is read.
+const maxColumns = 100_000
+
+// UnmarshalJSON reads the stored form.
+func (cells *Cells) UnmarshalJSON(b []byte) error {
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(b, &m); err != nil {
+		return err
+	}
+	for key, cell := range m {
+		column, err := strconv.Atoi(key)
+		if err != nil || column < 0 || column >= maxColumns {
+			return fmt.Errorf("a cell of column %q", key)
+		}
+		for len(*cells) <= column {
+			*cells = append(*cells, nil)
+		}
+		(*cells)[column] = cell
+	}
+	return nil
 }

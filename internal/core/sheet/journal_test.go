@@ -91,7 +91,7 @@ func TestJournalReplaysWhatWasAppendedInOrder(t *testing.T) {
 			{Kind: sheet.Received, Row: 3, Receipt: sheet.Receipt{Column: 3, Rejected: true}},
 			{Kind: sheet.Received, Row: 3, Receipt: sheet.Receipt{Column: 4, Value: json.RawMessage(`null`)}},
 			{Kind: sheet.Tried, Row: 4, Receipt: sheet.Receipt{Column: 1}, Next: 3, Request: "req"},
-			{Kind: sheet.RowEnded, Row: 3, Cells: map[string]json.RawMessage{"0": json.RawMessage(`"v"`), "5": json.RawMessage(`null`)}},
+			{Kind: sheet.RowEnded, Row: 3, Cells: sheet.Cells{json.RawMessage(`"v"`), nil, json.RawMessage(`null`)}},
 			{Kind: sheet.RowEnded, Row: 9, Fault: &sheet.Fault{Column: "c", Code: "X", Message: "why"}},
 		}
 		j := open(st, 1, &told{})

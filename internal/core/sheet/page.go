@@ -3,7 +3,6 @@ package sheet
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 )
 
 // RowStatus is where a row stands.
@@ -99,12 +98,14 @@ func (r *Row) end(e *Entry, columns int) error {
 			shared = append(shared, receipt)
 		}
 	}
-	for key, cell := range e.Cells {
-		column, err := strconv.Atoi(key)
-		if err != nil || column < 0 || column >= columns {
-			return fmt.Errorf("row %d: a cell of column %q, the map has %d", e.Row, key, columns)
+	for column, cell := range e.Cells {
+		switch {
+		case cell == nil:
+		case column >= columns:
+			return fmt.Errorf("row %d: a cell of column %d, the map has %d", e.Row, column, columns)
+		default:
+			r.Cells[column] = cell
 		}
-		r.Cells[column] = cell
 	}
 	if e.Shared != "" {
 		shared = append(shared, Receipt{Column: e.Column, Step: e.Step, Shared: e.Shared})

@@ -20,8 +20,8 @@ func somePage(t *testing.T) *sheet.Page {
 	p := sheet.NewPage(2, 100, 4)
 	for _, e := range []sheet.Entry{
 		{Kind: sheet.Received, Row: 100, Receipt: sheet.Receipt{Column: 1, Value: json.RawMessage(`{"a":1}`), Shared: "k1"}},
-		{Kind: sheet.RowEnded, Row: 100, Receipt: sheet.Receipt{Column: 2, Shared: "k2"}, Cells: map[string]json.RawMessage{"0": json.RawMessage(`"x"`), "2": json.RawMessage(`7`)}},
-		{Kind: sheet.RowEnded, Row: 101, Fault: &sheet.Fault{Column: "c", Code: "HTTP_422", Message: "no"}, Cells: map[string]json.RawMessage{"0": json.RawMessage(`1.5`)}},
+		{Kind: sheet.RowEnded, Row: 100, Receipt: sheet.Receipt{Column: 2, Shared: "k2"}, Cells: sheet.Cells{json.RawMessage(`"x"`), nil, json.RawMessage(`7`)}},
+		{Kind: sheet.RowEnded, Row: 101, Fault: &sheet.Fault{Column: "c", Code: "HTTP_422", Message: "no"}, Cells: sheet.Cells{json.RawMessage(`1.5`)}},
 		{Kind: sheet.Received, Row: 102, Receipt: sheet.Receipt{Column: 1, Step: 1, Rejected: true}},
 		{Kind: sheet.Received, Row: 102, Receipt: sheet.Receipt{Column: 2, Error: &call.Error{Code: "TIMEOUT", Message: "late"}}},
 		{Kind: sheet.Tried, Row: 102, Receipt: sheet.Receipt{Column: 0}, Next: 2, Request: "q"},
@@ -80,8 +80,7 @@ func TestH5EntriesAfterTheEndChangeNothing(t *testing.T) {
 func TestEntriesThatDoNotFitAreRefused(t *testing.T) {
 	for _, e := range []sheet.Entry{
 		{Kind: sheet.RowEnded, Row: 99}, {Kind: sheet.RowEnded, Row: 104},
-		{Kind: sheet.RowEnded, Row: 103, Cells: map[string]json.RawMessage{"3": json.RawMessage(`1`)}},
-		{Kind: sheet.RowEnded, Row: 103, Cells: map[string]json.RawMessage{"x": json.RawMessage(`1`)}},
+		{Kind: sheet.RowEnded, Row: 103, Cells: sheet.Cells{nil, nil, nil, json.RawMessage(`1`)}},
 	} {
 		if err := somePage(t).Apply(&e, 3); err == nil {
 			t.Errorf("%+v was taken", e)
