@@ -1,0 +1,95 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// api is the way in for people and programs outside: REST API v1, which every emulator has.
+type api struct {
+	rest awsapigateway.RestApi
+	key  awsapigateway.IApiKey
+}
+
+// route is one method of one path. Body: it takes a JSON object.
+type route struct {
+	method, path string
+	body         bool
+}
+
+// routes are those that functions/api answers. Anything else is refused before a function runs.
+var routes = []route{
+	{method: "POST", path: "/runs", body: true},
+	{method: "GET", path: "/runs"},
+	{method: "GET", path: "/runs/{id}"},
+	{method: "GET", path: "/runs/{id}/export"},
+	{method: "POST", path: "/uploads"},
+}
+
+func (s *stack) newAPI() {
+	rest := awsapigateway.NewRestApi(s.scope, jsii.String("Rest"), &awsapigateway.RestApiProps{
+		Description:    jsii.String("Sluice: start runs, see how they stand, fetch their results"),
+		EndpointTypes:  &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL},
+		CloudWatchRole: &s.settings.APILogs,
+		DeployOptions:  s.stageOptions(),
+	})
+	s.api.rest = rest
+	s.addRoutes()
+
+	s.api.key = rest.AddApiKey(jsii.String("Key"), nil)
+	plan := rest.AddUsagePlan(jsii.String("Plan"), &awsapigateway.UsagePlanProps{
+		Throttle: &awsapigateway.ThrottleSettings{
+			RateLimit: jsii.Number(s.settings.APIRate), BurstLimit: jsii.Number(s.settings.APIBurst),
+		},
+	})
+	plan.AddApiStage(&awsapigateway.UsagePlanPerApiStage{Stage: rest.DeploymentStage()})
+	plan.AddApiKey(s.api.key, nil)
+
+	accept(rest, "AwsSolutions-COG4", "Programs call this API with a key; there are no users to sign in.")
+	accept(rest, "AwsSolutions-APIG4", "Every method asks for the API key.")
+	accept(rest.DeploymentStage(), "AwsSolutions-APIG3", "A firewall is the account's choice and is billed; the usage plan limits the rate of requests.")
+	if s.settings.APILogs {
+		accept(rest, "AwsSolutions-IAM4", "API Gateway writes logs with this policy of AWS, once for the account.")
+	} else {
+		accept(rest, "AwsSolutions-APIG1", "Switched off by the setting apiLogs; the function logs each request.")
+		accept(rest, "AwsSolutions-APIG6", "Switched off by the setting apiLogs; the function logs each request.")
+	}
+}
+
+func (s *stack) stageOptions() *awsapigateway.StageOptions {
+	options := &awsapigateway.StageOptions{
+		StageName:            jsii.String("v1"),
+		MetricsEnabled:       jsii.Bool(true),
+		DataTraceEnabled:     jsii.Bool(false), // never bodies
+		ThrottlingRateLimit:  jsii.Number(s.settings.APIRate),
+		ThrottlingBurstLimit: jsii.Number(s.settings.APIBurst),
+	}
+	if s.settings.APILogs {
+		options.LoggingLevel = awsapigateway.MethodLoggingLevel_ERROR
+		options.AccessLogDestination = awsapigateway.NewLogGroupLogDestination(s.newLogs("RestLogs"))
+		options.AccessLogFormat = awsapigateway.AccessLogFormat_JsonWithStandardFields(nil)
+	}
+	return options
+}
+
+func (s *stack) addRoutes() {
+	rest := s.api.rest
+	integration := awsapigateway.NewLambdaIntegration(s.functions.api, &awsapigateway.LambdaIntegrationOptions{
+		Proxy: jsii.Bool(true), AllowTestInvoke: jsii.Bool(false),
+	})
+	validator := rest.AddRequestValidator(jsii.String("Validator"), &awsapigateway.RequestValidatorOptions{
+		ValidateRequestBody: jsii.Bool(true), ValidateRequestParameters: jsii.Bool(true),
+	})
+	// The function checks what is in the object, and says what is wrong with it; here, what is none is refused.
+	object := rest.AddModel(jsii.String("Object"), &awsapigateway.ModelOptions{
+		ContentType: jsii.String("application/json"),
+		Schema:      &awsapigateway.JsonSchema{Schema: awsapigateway.JsonSchemaVersion_DRAFT4, Type: awsapigateway.JsonSchemaType_OBJECT},
+	})
+	for _, r := range routes {
+		options := &awsapigateway.MethodOptions{ApiKeyRequired: jsii.Bool(true), RequestValidator: validator}
+		if r.body {
+			options.RequestModels = &map[string]awsapigateway.IModel{"application/json": object}
+		}
+		rest.Root().ResourceForPath(&r.path).AddMethod(&r.method, integration, options)
+	}
+}
