@@ -56,7 +56,7 @@ func (g *Gateway) Execute(ctx context.Context, batch []call.Attempt, deliver fun
 type part struct {
 	attempts []call.Attempt
 	index    []int
-	size     int
+	payload  []byte // the request, but for its end
 }
 
 // envelope bounds what a request has besides its attempts.
@@ -68,6 +68,11 @@ func (g *Gateway) split(batch []call.Attempt, deliver func(int, call.Answer)) ([
 	if most <= 0 {
 		most = MaxBatch
 	}
+	run, err := json.Marshal(g.Run)
+	if err != nil {
+		return nil, err
+	}
+	head := `{"run":` + string(run) + `,"attempts":[` // of a Request
 	var parts []*part
 	for _, retries := range []bool{true, false} {
 		for i, a := range batch {
@@ -78,16 +83,19 @@ func (g *Gateway) split(batch []call.Attempt, deliver func(int, call.Answer)) ([
 			if err != nil {
 				return nil, fmt.Errorf("attempt of %s: %w", a.Tool, err)
 			}
-			size := len(b) + 1
-			if size > MaxPayload-envelope {
-				deliver(i, tooLarge(size))
+			if len(b) > MaxPayload-envelope {
+				deliver(i, tooLarge(len(b)))
 				continue
 			}
-			if n := len(parts); n == 0 || len(parts[n-1].index) == most || parts[n-1].size+size > MaxPayload-envelope {
-				parts = append(parts, &part{})
+			n := len(parts)
+			if n == 0 || len(parts[n-1].index) == most || len(parts[n-1].payload)+len(b) > MaxPayload-envelope {
+				parts, n = append(parts, &part{payload: []byte(head)}), n+1
 			}
-			p := parts[len(parts)-1]
-			p.attempts, p.index, p.size = append(p.attempts, a), append(p.index, i), p.size+size
+			p := parts[n-1]
+			if len(p.index) > 0 {
+				p.payload = append(p.payload, ',')
+			}
+			p.attempts, p.index, p.payload = append(p.attempts, a), append(p.index, i), append(p.payload, b...)
 		}
 	}
 	return parts, nil
@@ -99,11 +107,7 @@ func tooLarge(size int) call.Answer {
 }
 
 func (g *Gateway) execute(ctx context.Context, p *part, deliver func(int, call.Answer)) error {
-	payload, err := json.Marshal(Request{Run: g.Run, Attempts: p.attempts})
-	if err != nil {
-		return err
-	}
-	result, err := g.Invoker.Invoke(ctx, payload)
+	result, err := g.Invoker.Invoke(ctx, append(p.payload, "]}"...))
 	if err != nil {
 		return g.failed(p, err, deliver)
 	}
