@@ -1,6 +1,6 @@
-// Package objects keeps the blob port where objects live: in a folder of a laptop. It owns durability (an object that
-// was put has been synced, and so has its place) and wholeness (a name never shows a part of an object); it refuses
-// names that leave the folder.
+// Package objects keeps the blob port where objects live: in a folder of a laptop, or in an S3 bucket. It owns durability
+// (an object that was put in a folder has been synced, and so has its place) and wholeness (a name never shows a part of an
+// object); it refuses names that leave the folder, or the prefix of the bucket.
 package objects
 
 import (
