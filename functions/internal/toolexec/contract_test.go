@@ -68,7 +68,7 @@ func over(t *testing.T, h *Handler, c *mapspec.Catalogue, batch int) *invoke.Gat
 
 func handler(c *mapspec.Catalogue, s gateway.Sender) *Handler {
 	return &Handler{Catalogues: fixed{c}, Pacer: pacer.New(memory.New(), "toolexec"), Sender: s, Secrets: gatewaytest.Secrets{},
-		Blobs: memory.NewBlobs(), Log: slog.Default()}
+		Blobs: memory.NewBlobs(), Log: slog.New(slog.DiscardHandler)}
 }
 
 // The gateway of the cloud keeps the contract that the laptop's keeps.

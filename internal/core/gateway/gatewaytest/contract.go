@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +72,19 @@ func execute(t *testing.T, g call.Gateway, batch ...call.Attempt) []call.Answer 
 	return answers
 }
 
+// settle is execute for scopes that are practically not limited: on a machine that is busy with other things permits may
+// go void unused, and the attempt is refused then, and made again.
+func settle(t *testing.T, g call.Gateway, batch ...call.Attempt) []call.Answer {
+	t.Helper()
+	answers := execute(t, g, batch...)
+	for i := range answers {
+		for again := 0; answers[i].Outcome == call.Refused && again < 20; again++ {
+			answers[i] = execute(t, g, batch[i])[0]
+		}
+	}
+	return answers
+}
+
 func outcomes(t *testing.T, open Open) {
 	tests := []struct {
 		tool, what string
@@ -123,7 +137,7 @@ func outcomes(t *testing.T, open Open) {
 	for i, tt := range tests {
 		batch[i] = attempt(tt.tool, tt.what)
 	}
-	for i, a := range execute(t, g, batch...) {
+	for i, a := range settle(t, g, batch...) {
 		tt, code := tests[i], ""
 		if a.Error != nil {
 			code = a.Error.Code
@@ -140,7 +154,7 @@ func outcomes(t *testing.T, open Open) {
 
 func canonical(t *testing.T, open Open) {
 	g := open(t, Catalogue(t), &Provider{})
-	got := execute(t, g, attempt("acme.get", "ok"), attempt("acme.post", "empty"), attempt("acme.post", "text"))
+	got := settle(t, g, attempt("acme.get", "ok"), attempt("acme.post", "empty"), attempt("acme.post", "text"))
 	for i, want := range []string{`{"a":"ok","b":1}`, `null`, `"plain words"`} {
 		if string(got[i].Value) != want {
 			t.Errorf("result %d is %s, want %s", i, got[i].Value, want)
@@ -155,6 +169,7 @@ func exactlyOnce(t *testing.T, open Open) {
 	p := &Provider{}
 	g := open(t, Catalogue(t), p)
 	var wg sync.WaitGroup
+	var dispatched atomic.Int64
 	for range 4 {
 		wg.Go(func() {
 			var batch []call.Attempt
@@ -162,12 +177,18 @@ func exactlyOnce(t *testing.T, open Open) {
 				what := []string{"ok", "404", "500", "timeout", "text"}[i%5]
 				batch = append(batch, attempt([]string{"acme.get", "acme.post"}[i%2], what), attempt("no.tool", ""))
 			}
-			execute(t, g, batch...)
+			for i, a := range execute(t, g, batch...) {
+				if a.Dispatched {
+					dispatched.Add(1)
+				} else if batch[i].Tool != "no.tool" && a.Outcome != call.Refused {
+					t.Errorf("neither dispatched nor refused: %+v", a)
+				}
+			}
 		})
 	}
 	wg.Wait()
-	if n := len(p.Requests()); n != 400 {
-		t.Errorf("%d requests for 400 attempts", n)
+	if n := int64(len(p.Requests())); n == 0 || n != dispatched.Load() {
+		t.Errorf("%d requests for %d answers of attempts that were dispatched", n, dispatched.Load())
 	}
 }
 
