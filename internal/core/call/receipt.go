@@ -165,6 +165,5 @@ func (r *Receipts) save(ctx context.Context, key table.Key, version int64, v rec
 	if len(framed) > table.MaxItem-1024 {
 		return fmt.Errorf("receipt %s: %w: results over %d KB cannot be cached", key, table.ErrTooLarge, table.MaxItem>>10)
 	}
-	data := append([]byte{'I'}, framed...)
-	return r.Store.Table.Put(ctx, table.Item{Key: key, Version: version, Data: data, Expires: expires}, cond)
+	return r.Store.SaveEntry(ctx, store.Entry{Key: key, Version: version, Value: framed, Expires: expires}, cond)
 }

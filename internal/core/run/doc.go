@@ -41,11 +41,14 @@ type Settings struct {
 	Concurrency int         // rows at work at once; 0: the map's, or AutoConcurrency
 	MaxWaiting  int         // 0: MaxWaiting
 	Budget      hold.Budget // resident waiting; zero: the default of 5 s
-	Linger      time.Duration
-	Lease       time.Duration
-	Deadline    time.Time       // of the invocation; zero: none
-	Stop        <-chan struct{} // closed: drain, save, return
-	Watch       *Watch          // progress, while the slice is at work
+	// Linger and Keep are for stores that bill every write (package sheet, JournalOptions): how long results wait for
+	// company before they are committed, and how long the journal is kept instead of being cut.
+	Linger   time.Duration
+	Keep     time.Duration
+	Lease    time.Duration
+	Deadline time.Time       // of the invocation; zero: none
+	Stop     <-chan struct{} // closed: drain, save, return
+	Watch    *Watch          // progress, while the slice is at work
 }
 
 func (s Settings) withDefaults(job *Job) Settings {

@@ -114,7 +114,7 @@ func (s *slice) wire(past *past, memo *call.Memo) {
 	s.tally = &tally{base: past.stats}
 	s.pool = newPool(s.work, s.set, s.cp.Cursor, s.job.endRow(s.cp.EndPage))
 	s.journal = sheet.OpenJournal(st, sheet.JournalOptions{
-		Run: run, Shard: s.shard, Epoch: s.cp.Epoch, Counts: past.counts, Linger: s.set.Linger, Stats: s.tally.stats, Told: s.saved,
+		Run: run, Shard: s.shard, Epoch: s.cp.Epoch, Counts: past.counts, Linger: s.set.Linger, Keep: s.set.Keep, Stats: s.tally.stats, Told: s.saved,
 	})
 	s.pages = newPages(s.job, st, s.cp.Epoch, s.journal, s.drain)
 	s.pages.begun = s.cp.Cursor
@@ -286,15 +286,18 @@ func (s *slice) keep(tick <-chan time.Time, ended <-chan struct{}) {
 func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt time.Time) error {
 	s.cpMu.Lock()
 	defer s.cpMu.Unlock()
-	if err := s.trim(status); err != nil {
+	if err := s.trim(status, wakeAt); err != nil {
 		return err
 	}
-	cp := s.cp
+	cp, before := s.cp, s.cp.From
 	cp.From = s.pages.from()
 	cp.Pending, cp.Cursor = s.pool.pending()
 	cp.Counts, cp.Counted = s.journal.Counted()
 	if cp.Counted.Before(cp.From) {
 		cp.From = cp.Counted
+	}
+	if cp.From != before || cp.FromAt.IsZero() {
+		cp.FromAt = time.Now().UTC()
 	}
 	cp.Closed = slices.DeleteFunc(cp.Closed, func(p sheet.Position) bool { return p.Epoch < cp.From.Epoch })
 	cp.Stats = s.tally.stats()
@@ -313,22 +316,28 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	s.lease.Store(cp.LeaseUntil.UnixNano())
+	if s.set.Keep > 0 {
+		return nil // it expires
+	}
 	return sheet.Cut(durable, s.ports.Store, s.job.Run.ID, s.shard, cp.From)
 }
 
-// trim saves open pages when the journal has become long, so that the checkpoint can leave it behind.
-func (s *slice) trim(status sheet.ShardStatus) error {
+// trim saves open pages when the journal has become long, so that the checkpoint can leave it behind. Where it expires,
+// it is also left behind before a wait that it might not outlive.
+func (s *slice) trim(status sheet.ShardStatus, wakeAt time.Time) error {
 	s.pages.mu.Lock()
 	many := len(s.pages.open) > keptPages
 	s.pages.mu.Unlock()
-	if !many && s.journal.Since(s.cp.From) < journalCut {
+	expires := s.set.Keep > 0 && later(time.Now(), wakeAt).Sub(s.cp.FromAt) > s.set.Keep/2
+	switch {
+	case status != sheet.ShardRunning && expires:
+		return s.pages.spill(0)
+	case !many && s.journal.Since(s.cp.From) < journalCut:
 		return nil
+	case status != sheet.ShardRunning:
+		return s.pages.spill(0)
 	}
-	keep := 2
-	if status != sheet.ShardRunning {
-		keep = 0
-	}
-	return s.pages.spill(keep)
+	return s.pages.spill(2)
 }
 
 // close drains, saves, and tells how the slice ended (H3: the barrier comes before the park).

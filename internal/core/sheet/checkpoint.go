@@ -45,6 +45,7 @@ type Checkpoint struct {
 	Cursor     int64       `json:"cursor"`  // first row that was never admitted
 	Pending    []Pending   `json:"pending,omitempty"`
 	From       Position    `json:"from"`             // replay the journal from here
+	FromAt     time.Time   `json:"fromAt,omitzero"`  // when From moved last
 	Counted    Position    `json:"counted"`          // Counts and Stats speak of all groups before this
 	Closed     []Position  `json:"closed,omitempty"` // where the journals of earlier slices end: what is later is not read
 	Counts     Counts      `json:"counts"`

@@ -18,6 +18,10 @@ import (
 const (
 	groupBytes   = 64 << 10
 	backlogBytes = 512 << 10
+	// unitBytes of entries compress to about 1 KB, the unit in which DynamoDB bills writes (Developer Guide, "Read and
+	// write capacity modes"). A lingering group that has less waits up to patience times as long.
+	unitBytes = 3 << 10
+	patience  = 10
 )
 
 // ErrJournal marks a failed write of results. It ends the slice: no call may be dispatched whose result could not
@@ -33,6 +37,7 @@ type Journal struct {
 	linger time.Duration
 	stats  func() Stats
 	told   func(ends Counts, err error)
+	keep   time.Duration
 
 	mu      sync.Mutex
 	room    *sync.Cond
@@ -92,14 +97,16 @@ type JournalOptions struct {
 	// Linger is how long a group waits for company: zero where a commit costs only its own time, some milliseconds
 	// where every item written is billed.
 	Linger time.Duration
-	Stats  func() Stats                 // the figures that are stored with each group
-	Told   func(ends Counts, err error) // hears of each commit: the rows whose end it made durable, or why it failed
+	// Keep is how long groups are kept where deleting an item is billed like writing it; zero: until they are cut.
+	Keep  time.Duration
+	Stats func() Stats                 // the figures that are stored with each group
+	Told  func(ends Counts, err error) // hears of each commit: the rows whose end it made durable, or why it failed
 }
 
 // OpenJournal starts the journal of a slice.
 func OpenJournal(st *store.Store, o JournalOptions) *Journal {
 	j := &Journal{
-		st: st, run: o.Run, shard: o.Shard, linger: o.Linger, stats: o.Stats, told: o.Told, counts: o.Counts,
+		st: st, run: o.Run, shard: o.Shard, linger: o.Linger, keep: o.Keep, stats: o.Stats, told: o.Told, counts: o.Counts,
 		counted: Position{Epoch: o.Epoch}, next: Position{Epoch: o.Epoch},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
@@ -212,27 +219,35 @@ func (j *Journal) commitAll() {
 	}
 }
 
+// lingerForCompany waits until the group is full, or the time is over. A group that would not fill the smallest unit of
+// billing waits longer: where calls are few, waiting costs them nothing, and every write costs as much as a full one.
 func (j *Journal) lingerForCompany() {
 	if j.linger <= 0 {
 		return
 	}
+	began := time.Now()
 	timer := time.NewTimer(j.linger)
 	defer timer.Stop()
 	for {
-		j.mu.Lock()
-		full := len(j.open.buf) >= groupBytes
-		j.mu.Unlock()
-		if full {
+		switch waited, size := time.Since(began), j.openBytes(); {
+		case size >= groupBytes, waited >= j.linger && size >= unitBytes, waited >= patience*j.linger:
 			return
+		case waited >= j.linger:
+			timer.Reset(patience*j.linger - waited)
 		}
 		select {
 		case <-timer.C:
-			return
 		case <-j.wake:
 		case <-j.stop:
 			return
 		}
 	}
+}
+
+func (j *Journal) openBytes() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.open.buf)
 }
 
 func (j *Journal) take() *group {
@@ -283,11 +298,13 @@ func (j *Journal) put(g *group) error {
 	plain := make([]byte, 0, len(g.buf)+len(stats)+32)
 	plain = append(append(append(plain, `{"v":1,"s":`...), stats...), `,"r":[`...)
 	plain = append(append(plain, g.buf...), `]}`...)
-	key := table.Key{Part: shardPart(j.run, j.shard), Sort: journalSort(g.at)}
-	framed := frame.SealFast(plain)
+	e := store.Entry{Key: table.Key{Part: shardPart(j.run, j.shard), Sort: journalSort(g.at)}, Version: 1, Value: frame.SealFast(plain)}
+	if j.keep > 0 {
+		e.Expires = time.Now().Add(j.keep)
+	}
 	for try := 0; ; try++ {
 		ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
-		err = j.st.Save(ctx, key, 1, framed, table.Always())
+		err = j.st.SaveEntry(ctx, e, table.Always())
 		cancel()
 		j.setTrouble(err != nil)
 		if err == nil {

@@ -279,3 +279,29 @@ func compact(v string) string {
 	}
 	return string(b)
 }
+
+// Where calls are few, a group waits for a full unit of billing instead of costing one for every entry.
+func TestJournalThatIsBilledWaitsForAFullUnit(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, st *store.Store, faulty *tabletest.Faulty) {
+		j := sheet.OpenJournal(st, sheet.JournalOptions{
+			Run: "r", Epoch: 1, Linger: 25 * time.Millisecond, Keep: time.Hour, Stats: func() sheet.Stats { return sheet.Stats{} }, Told: (&told{}).hear,
+		})
+		for i := range 40 { // two seconds of twenty calls each
+			if _, err := j.Append(received(int64(i), `"x"`)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		j.Close()
+		if n := faulty.Count(tabletest.OpPut); n > 9 { // one every 250 ms
+			t.Errorf("40 entries in 2 s took %d writes", n)
+		}
+		if n := len(replay(t, st, sheet.Position{})); n != 40 {
+			t.Errorf("%d entries are there", n)
+		}
+		time.Sleep(time.Hour)
+		if n := len(replay(t, st, sheet.Position{})); n != 0 {
+			t.Errorf("%d entries are there after an hour", n)
+		}
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"sluice/internal/core/blob"
 	"sluice/internal/core/table"
@@ -39,13 +40,19 @@ type Entry struct {
 	Key     table.Key
 	Version int64
 	Value   []byte
+	Expires time.Time // as in table.Item; the object of a large value stays
 }
 
 // Save writes value under key if cond holds. Errors are those of table.Table.Put. A large value is durable in the
 // blob store before its item refers to it. Replacing one large value by another leaves the old object behind, so
 // that a reader between its item and its object still finds what it was promised; Delete removes the current one.
 func (s *Store) Save(ctx context.Context, key table.Key, version int64, value []byte, cond table.If) error {
-	item, err := s.item(ctx, Entry{Key: key, Version: version, Value: value})
+	return s.SaveEntry(ctx, Entry{Key: key, Version: version, Value: value}, cond)
+}
+
+// SaveEntry is Save for an entry that may expire.
+func (s *Store) SaveEntry(ctx context.Context, e Entry, cond table.If) error {
+	item, err := s.item(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -65,7 +72,7 @@ func (s *Store) SaveMany(ctx context.Context, entries []Entry) error {
 }
 
 func (s *Store) item(ctx context.Context, e Entry) (table.Item, error) {
-	it := table.Item{Key: e.Key, Version: e.Version}
+	it := table.Item{Key: e.Key, Version: e.Version, Expires: e.Expires}
 	if len(e.Key.Part)+len(e.Key.Sort)+1+len(e.Value) <= table.MaxItem || s.Blobs == nil {
 		it.Data = append(append(make([]byte, 0, 1+len(e.Value)), inline), e.Value...)
 		return it, nil

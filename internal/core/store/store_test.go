@@ -83,7 +83,7 @@ func TestSaveManyMixesSizes(t *testing.T) {
 			if i%10 == 0 {
 				size = 500_000
 			}
-			entries = append(entries, Entry{table.Key{Part: "p", Sort: fmt.Sprintf("%02d", i)}, 1, bytes.Repeat([]byte{byte(i)}, size)})
+			entries = append(entries, Entry{Key: table.Key{Part: "p", Sort: fmt.Sprintf("%02d", i)}, Version: 1, Value: bytes.Repeat([]byte{byte(i)}, size)})
 		}
 		if err := s.SaveMany(t.Context(), entries); err != nil {
 			t.Fatal(err)
