@@ -24,7 +24,7 @@ func statement(sid string, actions []string, resources ...*string) awsiam.Policy
 // "forbidden" for an object that is not there.
 var (
 	tableActions  = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:BatchWriteItem", "dynamodb:DeleteItem"}
-	objectActions = []string{"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
+	objectActions = []string{"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"}
 )
 
 // allowFunctions gives the functions their data, and each what it alone needs.
@@ -57,7 +57,7 @@ func (s *stack) allowSecrets(role awsiam.Role) {
 		secrets = append(secrets, s.arn("secretsmanager", "secret", awscdk.ArnFormat_COLON_RESOURCE_NAME, pattern))
 	}
 	if len(parameters) > 0 {
-		allow(role, "Parameters", []string{"ssm:GetParameter", "ssm:GetParameters"}, parameters...)
+		allow(role, "Parameters", []string{"ssm:GetParameter"}, parameters...)
 	}
 	if len(secrets) > 0 {
 		allow(role, "Secrets", []string{"secretsmanager:GetSecretValue"}, secrets...)

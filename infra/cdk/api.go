@@ -33,6 +33,7 @@ func (s *stack) newAPI() {
 		CloudWatchRole: &s.settings.APILogs,
 		DeployOptions:  s.stageOptions(),
 	})
+	rest.Node().TryRemoveChild(jsii.String("Endpoint")) // an output of CDK's own; ours is ApiUrl
 	s.api.rest = rest
 	s.addRoutes()
 
