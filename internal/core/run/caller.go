@@ -80,13 +80,16 @@ func (c *caller) make(ctx context.Context, q query) (found, error) {
 		a, next, err := c.attempt(ctx, q)
 		return c.settle(q, a, next), err
 	}
-	if v, ok := c.memo.Get(q.digest.String()); ok {
-		c.stats.reused.Add(1)
-		return found{value: v, miss: string(v) == "null"}, nil
-	}
 	shared, owner := c.flight.Join(q.digest)
 	if !owner {
 		return c.follow(ctx, shared)
+	}
+	// Only the owner looks for what is remembered: between a look and joining, another owner could come and go.
+	if v, ok := c.memo.Get(q.digest.String()); ok {
+		c.stats.reused.Add(1)
+		a := call.Answer{Outcome: call.Result, Value: v}
+		shared.Settle(a, q.next, nil)
+		return c.settle(q, a, q.next), nil
 	}
 	a, next, err := c.claimed(ctx, q)
 	if err == nil && (a.Outcome == call.Result || a.Outcome == call.Missing) {

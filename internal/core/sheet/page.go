@@ -3,6 +3,9 @@ package sheet
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+
+	"sluice/internal/core/store"
 )
 
 // RowStatus is where a row stands.
@@ -106,6 +109,9 @@ func (r *Row) end(e *Entry, columns int) error {
 		default:
 			r.Cells[column] = cell
 		}
+	}
+	if e.Fault == nil && slices.ContainsFunc(r.Cells, func(cell json.RawMessage) bool { return cell == nil }) {
+		return fmt.Errorf("%w: row %d ends, and a cell of it is nowhere", store.ErrDamaged, e.Row)
 	}
 	if e.Shared != "" {
 		shared = append(shared, Receipt{Column: e.Column, Step: e.Step, Shared: e.Shared})
