@@ -29,8 +29,8 @@ func File(path string) (*Output, error) {
 		return &Output{f: os.Stdout, path: path, std: true}, nil
 	}
 	mode := fs.FileMode(0)
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
 	}
 	switch info, err := os.Stat(path); {
 	case err == nil && !info.Mode().IsRegular():
