@@ -23,7 +23,7 @@ const maxExprs = 5_000
 
 func newCompiler(r *reporter, src []byte) *compiler {
 	c := &compiler{reporter: r, src: strings.TrimPrefix(string(src), "\ufeff"), lines: []int{0}}
-	for i := 0; i < len(c.src); i++ {
+	for i := range len(c.src) {
 		if c.src[i] == '\n' {
 			c.lines = append(c.lines, i+1)
 		}

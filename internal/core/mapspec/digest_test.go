@@ -67,9 +67,9 @@ func TestNameTakenFromTheFileIsNotInTheDigest(t *testing.T) {
 func TestDigestOfAToolIsWhatACallMeans(t *testing.T) {
 	src := string(readTestdata(t, "tools.yaml"))
 	base := catalogue(t)
-	digests := func(old, new string) (tool, cat string) {
+	digests := func(old, replacement string) (tool, cat string) {
 		t.Helper()
-		changed := strings.Replace(src, old, new, 1)
+		changed := strings.Replace(src, old, replacement, 1)
 		if changed == src {
 			t.Fatalf("%q is not in the file", old)
 		}

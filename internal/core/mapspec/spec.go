@@ -76,8 +76,8 @@ func (c *Column) Cells() (names []string, all bool) {
 		templates = append(templates, s.With, s.Accept, s.Result)
 	}
 	for _, t := range templates {
-		some, any := t.Cells()
-		names, all = append(names, some...), all || any
+		some, every := t.Cells()
+		names, all = append(names, some...), all || every
 	}
 	slices.Sort(names)
 	return slices.Compact(names), all
