@@ -117,7 +117,7 @@ func appendString(dst []byte, s string) ([]byte, error) {
 	}
 	dst = append(dst, '"')
 	start := 0
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		if c >= 0x20 && c != '"' && c != '\\' {
 			continue
