@@ -36,7 +36,7 @@ func Manifest(ctx context.Context, st *store.Store, run string, in Sealed) ([]Pa
 	return refs, nil
 }
 
-// ManifestRange returns the entries of pages from (inclusive) to to (exclusive).
+// ManifestRange returns the entries of the pages in [from, to).
 func ManifestRange(ctx context.Context, st *store.Store, run string, in Sealed, from, to int) ([]PageRef, error) {
 	if from < 0 || to < from || to > in.Pages {
 		return nil, fmt.Errorf("intake: pages %d to %d of an input with %d pages", from, to, in.Pages)

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"io"
 	"runtime"
 	"sync/atomic"
@@ -90,7 +91,7 @@ func TestM4WaitingForTheStoreIsCancelled(t *testing.T) {
 		}()
 		synctest.Wait()
 		cancel()
-		if <-done; err != context.Canceled {
+		if <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	})
