@@ -76,7 +76,7 @@ func load(file string) (providersim.Config, error) {
 
 // serve answers until the context ends.
 func serve(ctx context.Context, address string, h http.Handler) error {
-	l, err := net.Listen("tcp", address)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}

@@ -65,9 +65,9 @@ func (a Announce) state(h http.Header, now, deadline time.Time) time.Time {
 		h.Set("X-Ratelimit-Reset", strconv.FormatInt(whole.Unix(), 10))
 		return whole
 	}
-	seconds := max(1, (deadline.Sub(now)+time.Second-1)/time.Second)
-	h.Set("Retry-After", strconv.Itoa(int(seconds)))
-	return now.Add(seconds * time.Second)
+	seconds := max(1, int((deadline.Sub(now)+time.Second-1)/time.Second))
+	h.Set("Retry-After", strconv.Itoa(seconds))
+	return now.Add(time.Duration(seconds) * time.Second)
 }
 
 // busiest is the largest number of times that lie in one window of length per. The times are in order.
