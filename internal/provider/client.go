@@ -108,7 +108,7 @@ func (c *Client) Send(ctx context.Context, req *gateway.Request) (*gateway.Respo
 	}
 	x := newExchange(ctx, req, u)
 	defer x.end()
-	res, err := c.transport(req).RoundTrip(c.httpRequest(x))
+	res, err := c.transport(req).RoundTrip(c.httpRequest(x)) //nolint:bodyclose // receive closes it
 	if err != nil {
 		return nil, x.failure(err)
 	}

@@ -90,7 +90,7 @@ func cancelled(when string, sent bool) *gateway.SendError {
 func addressReason(err error) string {
 	for {
 		inner := errors.Unwrap(err)
-		if inner == nil || inner == errAddress {
+		if inner == nil || inner == errAddress { //nolint:errorlint // the chain is walked by hand here
 			return err.Error()
 		}
 		err = inner
