@@ -46,7 +46,7 @@ func TestKilledProcessIsDeadAtOnce(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer child.Process.Kill() //nolint:errcheck // it has ended, or the test has failed
+	defer child.Process.Kill() // it has ended, or the test has failed
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
 		t.Fatalf("the child says %q, %v", line, err)
 	}
@@ -119,7 +119,7 @@ func TestAcquireRemovesStaleFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.Release() //nolint:errcheck // the folder is removed anyway
+	defer held.Release() // the folder is removed anyway
 	for _, name := range []string{"stale.lock", "other.txt", "odd name.lock"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestAcquireRemovesStaleFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.Release() //nolint:errcheck // as above
+	defer lock.Release()
 	if got := strings.Join(list(t, dir), " "); got != "held.lock new.lock odd name.lock other.txt" {
 		t.Errorf("files: %s", got)
 	}
