@@ -56,6 +56,7 @@ type query struct {
 	input  json.RawMessage
 	digest call.Digest // zero: not shared
 	next   int         // attempt number to make
+	intent *intent     // of a call that must not be repeated
 	task   *task
 }
 
@@ -165,7 +166,7 @@ func (c *caller) attempt(ctx context.Context, q query) (call.Answer, int, error)
 	a, err := l.do(ctx, call.Attempt{
 		Tool: q.tool.Name, Input: q.input, RequestID: q.id.Request(0), Fence: q.id.Fence(),
 		Number: q.next, Retry: q.next > 0 || !q.task.heldAt.IsZero(),
-	})
+	}, q.intent)
 	if err != nil {
 		return a, q.next, err
 	}

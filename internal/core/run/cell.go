@@ -182,6 +182,13 @@ func (r *row) query(c, p int, step *mapspec.Step) (query, map[string]any, *call.
 	}
 	if cursor := r.state.Cursor(c, p); cursor != nil {
 		q.next = cursor.Next
+		if cursor.Intended {
+			return query{}, nil, unknownOutcome
+		}
+	}
+	if !step.Tool.Repeatable() {
+		q.intent = &intent{pages: r.s.pages, page: r.page, entry: sheet.Entry{
+			Row: r.task.Row, Receipt: sheet.Receipt{Column: c, Step: p}, Next: q.next}}
 	}
 	return q, with, nil
 }
@@ -204,7 +211,7 @@ func (r *row) ask(ctx context.Context, q query, with map[string]any, rec sheet.R
 	case err != nil:
 		return rec, result{err: err}
 	case f.hold != nil:
-		return rec, result{hold: f.hold, tried: cursorEntry(r.task.Row, rec, q.next, f.next)}
+		return rec, result{hold: f.hold, tried: cursorEntry(r.task.Row, rec, q, f.next)}
 	case f.fail != nil:
 		rec.Error = f.fail
 	case f.miss:
@@ -218,9 +225,9 @@ func (r *row) ask(ctx context.Context, q query, with map[string]any, rec sheet.R
 	return rec, result{}
 }
 
-// cursorEntry records the next attempt of a call that goes on, if it is another than before.
-func cursorEntry(row int64, rec sheet.Receipt, before, next int) *sheet.Entry {
-	if next <= before {
+// cursorEntry records the next attempt of a call that goes on, if it is another than before, and takes an intent back.
+func cursorEntry(row int64, rec sheet.Receipt, q query, next int) *sheet.Entry {
+	if next <= q.next && q.intent == nil {
 		return nil
 	}
 	return &sheet.Entry{Kind: sheet.Tried, Row: row, Receipt: sheet.Receipt{Column: rec.Column, Step: rec.Step}, Next: next}

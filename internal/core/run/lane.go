@@ -42,6 +42,7 @@ type lane struct {
 // turn is a call that waits for its turn.
 type turn struct {
 	attempt call.Attempt
+	intent  *intent // of a call that must not be repeated; nil for others
 	seq     int64
 	paused  bool // its row has given its place up
 	answer  chan reply
@@ -61,11 +62,11 @@ const troubleWait = 20 * time.Millisecond
 
 // do queues the attempt and returns its answer. It never waits longer than the head of the queue can be served
 // within the resident budget; past that it returns a hold.
-func (l *lane) do(ctx context.Context, a call.Attempt) (call.Answer, error) {
+func (l *lane) do(ctx context.Context, a call.Attempt, in *intent) (call.Answer, error) {
 	if ctx.Err() != nil {
 		return call.Answer{}, context.Cause(ctx)
 	}
-	t := &turn{attempt: a, answer: make(chan reply, 1)}
+	t := &turn{attempt: a, intent: in, answer: make(chan reply, 1)}
 	l.mu.Lock()
 	t.seq = l.seq
 	l.seq++
@@ -257,11 +258,18 @@ func (l *lane) send(ctx context.Context, batch []*turn) {
 	for i, t := range batch {
 		attempts[i] = t.attempt
 	}
+	if err := intend(ctx, batch); err != nil {
+		for _, t := range batch {
+			t.answer <- reply{err: err}
+		}
+		return
+	}
 	answered := make([]bool, len(batch))
 	err := l.gateway.Execute(ctx, attempts, func(i int, a call.Answer) {
 		answered[i] = true
 		l.learn(a)
 		if a.Outcome == call.Refused {
+			batch[i].intent.withdraw(ctx)
 			l.again(batch[i])
 			return
 		}
