@@ -16,6 +16,7 @@ import (
 // A process is killed with kill -9 at random moments and resumed at once, again and again: the table is right, and no
 // provider is asked again for what it had answered, but for calls that were in flight at a kill.
 func TestKillAnywhere(t *testing.T) {
+	t.Parallel()
 	seed := uint64(number(t, "SLUICE_E2E_SEED", int(time.Now().UnixNano()%1e9)))
 	kills := number(t, "SLUICE_E2E_KILLS", 25)
 	t.Logf("SLUICE_E2E_SEED=%d", seed)

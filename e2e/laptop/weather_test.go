@@ -1,13 +1,16 @@
 package laptop
 
 import (
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// weather is what the machine was like: the moments at which a goroutine that wanted to run every few milliseconds did
-// not get to.
+// weather is what the machine was like: the times for which a goroutine of this process, or any process of the machine,
+// wanted to run and was not let.
 var weather struct {
 	mu     sync.Mutex
 	stalls []stall
@@ -28,22 +31,43 @@ const (
 func watchWeather() func() {
 	stop := make(chan struct{})
 	go func() {
-		for last := time.Now(); ; {
+		queue, _ := os.Open("/proc/pressure/cpu") // Linux; elsewhere this process's own stalls must do
+		var waiting time.Duration                 // without a break
+		before, last := pressure(queue), time.Now()
+		for {
 			select {
 			case <-stop:
 				return
 			case <-time.After(probeEvery):
 			}
-			now := time.Now()
-			if late := now.Sub(last) - probeEvery; late > worstCalm {
+			total, now := pressure(queue), time.Now()
+			if passed := now.Sub(last); total-before > passed*8/10 {
+				waiting += passed
+			} else {
+				waiting = 0
+			}
+			if worst := max(now.Sub(last)-probeEvery, waiting); worst > worstCalm {
 				weather.mu.Lock()
-				weather.stalls = append(weather.stalls, stall{now, late})
+				weather.stalls = append(weather.stalls, stall{now, worst})
 				weather.mu.Unlock()
 			}
-			last = now
+			before, last = total, now
 		}
 	}()
 	return func() { close(stop) }
+}
+
+// pressure is for how long, in all, a process that could have run had to wait for a processor.
+func pressure(queue *os.File) time.Duration {
+	var text [256]byte
+	n, err := queue.ReadAt(text[:], 0)
+	if err != nil && n == 0 {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(text[:n]), "\n")
+	_, total, _ := strings.Cut(line, "total=")
+	micros, _ := strconv.ParseInt(total, 10, 64)
+	return time.Duration(micros) * time.Microsecond
 }
 
 // worstStall is the longest stall that touched the time between from and to.
