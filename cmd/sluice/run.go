@@ -111,7 +111,7 @@ func (c *runCmd) request(ctx context.Context, a *app, s *spec, out string) (run.
 	if err != nil {
 		return run.Request{}, err
 	}
-	print, err := c.fingerprint()
+	mark, err := c.fingerprint()
 	if err != nil {
 		return run.Request{}, usage(err)
 	}
@@ -122,7 +122,7 @@ func (c *runCmd) request(ctx context.Context, a *app, s *spec, out string) (run.
 	return run.Request{
 		ID: id, Documents: s.docs, Set: c.Set, InputName: c.In, Format: format,
 		Input:       func() (io.ReadCloser, error) { return c.open(ctx, a.stdin) },
-		Seal:        intake.SealOptions{Fingerprint: print, Recheck: c.fingerprint, Progress: c.reading(a.stderr)},
+		Seal:        intake.SealOptions{Fingerprint: mark, Recheck: c.fingerprint, Progress: c.reading(a.stderr)},
 		Concurrency: c.Concurrency, Force: c.Force, Out: out, Statuses: c.Statuses,
 	}, nil
 }
