@@ -61,7 +61,7 @@ func as[E error](err error) error {
 
 // Name is the name by which a state machine knows the error.
 func Name(err error) string {
-	switch err.(type) {
+	switch err.(type) { //nolint:errorlint // the Lambda runtime looks at the outermost type, too
 	case *RunNotFound:
 		return "RunNotFound"
 	case *RunFailed:
