@@ -1,0 +1,36 @@
+package runmap
+
+import (
+	"context"
+
+	"sluice/internal/core/run"
+	"sluice/internal/core/sheet"
+)
+
+// PlanResult is what plan returns: the shards, one item of the machine's Map each.
+type PlanResult struct {
+	Run    string       `json:"run"`
+	Status sheet.Status `json:"status"`
+	Shards []Shard      `json:"shards"`
+}
+
+// Shard is one item of the Map.
+type Shard struct {
+	Run   string `json:"run"`
+	Shard int    `json:"shard"`
+}
+
+func (h *Handler) plan(ctx context.Context, id string) (any, error) {
+	job, err := run.Plan(ctx, h.Store, id)
+	if err != nil {
+		return nil, named(err)
+	}
+	if err := ended(job.Run); err != nil {
+		return nil, err
+	}
+	res := &PlanResult{Run: id, Status: job.Run.Status, Shards: make([]Shard, job.Run.Shards)}
+	for n := range res.Shards {
+		res.Shards[n] = Shard{Run: id, Shard: n}
+	}
+	return res, nil
+}

@@ -1,0 +1,112 @@
+package runmap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"sluice/internal/core/run"
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/table"
+	"sluice/internal/edge"
+)
+
+// SliceResult is what a slice tells its machine.
+type SliceResult struct {
+	Run      string `json:"run"`
+	Shard    int    `json:"shard"`
+	Outcome  string `json:"outcome"` // done, more or parked
+	WakeAt   string `json:"wakeAt"`  // UTC, whole seconds, rounded up; now unless parked
+	Slices   int    `json:"slices"`
+	Rollover bool   `json:"rollover"` // the execution's history is nearly full: go on in a new one
+}
+
+// RolloverAfter slices an execution is followed by a new one. Step Functions ends an execution at 25,000 history events
+// (Service quotas, "Maximum execution history size"); a slice with its Choice and its Wait makes 9 events, and three more for
+// every time that it is retried.
+const RolloverAfter = 2000
+
+func (h *Handler) slice(ctx context.Context, req Request) (any, error) {
+	job, err := run.LoadJob(ctx, h.Store, req.Run)
+	if err != nil {
+		return nil, named(err)
+	}
+	if err := ended(job.Run); err != nil {
+		return nil, err
+	}
+	switch {
+	case job.Run.Status == sheet.Staging:
+		return nil, &edge.BadRequest{Message: fmt.Sprintf("run %s has not been planned", req.Run)}
+	case req.Shard < 0 || req.Shard >= job.Run.Shards || req.Slices < 0:
+		return nil, &edge.BadRequest{Message: fmt.Sprintf("run %s has shards 0 to %d, and `slices` counts up from 0", req.Run, job.Run.Shards-1)}
+	case job.Run.Status == sheet.Completed:
+		return answer(req, run.Result{Outcome: run.Done}), nil
+	}
+	set := h.Settings
+	set.Deadline = edge.Deadline(ctx)
+	gw := h.Gateway(job)
+	res, err := job.Slice(ctx, run.Ports{
+		Store: h.Store, Gateway: gw, Log: edge.With(ctx, h.Log),
+		// Not the invocation's own id: a platform may deliver one invocation twice.
+		Owner: strings.ToLower(ulid.Make().String()),
+	}, req.Shard, set)
+	if errors.Is(err, run.ErrLost) { // another slice works on the shard: leave, and look again when its lease is over
+		if res, err = h.lost(ctx, req); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, named(err)
+	}
+	return answer(req, res), nil
+}
+
+// lost is the result of a slice whose shard another one has taken.
+func (h *Handler) lost(ctx context.Context, req Request) (run.Result, error) {
+	res := run.Result{Outcome: run.Busy}
+	cp, err := sheet.LoadCheckpoint(ctx, h.Store, req.Run, req.Shard)
+	if errors.Is(err, table.ErrNotFound) {
+		return res, nil
+	}
+	if err == nil {
+		res.WakeAt = cp.LeaseUntil
+	}
+	return res, err
+}
+
+func answer(req Request, r run.Result) *SliceResult {
+	now := time.Now()
+	out := &SliceResult{Run: req.Run, Shard: req.Shard, Outcome: string(r.Outcome), WakeAt: stamp(now), Slices: req.Slices + 1}
+	switch r.Outcome {
+	case run.Parked:
+		out.WakeAt = stamp(r.WakeAt)
+	case run.Busy: // the lease is renewed while its owner lives, and never long
+		out.Outcome = string(run.Parked)
+		out.WakeAt = stamp(clamp(r.WakeAt, now.Add(time.Second), now.Add(run.Lease)))
+	}
+	out.Rollover = out.Slices >= RolloverAfter && r.Outcome != run.Done
+	return out
+}
+
+func clamp(t, least, most time.Time) time.Time {
+	if t.Before(least) {
+		return least
+	}
+	if t.After(most) {
+		return most
+	}
+	return t
+}
+
+// stamp is a time as Wait states of every make read it.
+func stamp(t time.Time) string {
+	whole := t.UTC().Truncate(time.Second)
+	if whole.Before(t) {
+		whole = whole.Add(time.Second)
+	}
+	return whole.Format("2006-01-02T15:04:05Z")
+}
