@@ -119,6 +119,16 @@ func (c *crashes) wasInFlight(at time.Time) bool {
 	return slices.ContainsFunc(c.kills, func(k kill) bool { return at.After(k.from.Add(-inFlight)) && at.Before(k.to.Add(afterlife)) })
 }
 
+// toKill is how long after a time the next kill came.
+func (c *crashes) toKill(at time.Time) time.Duration {
+	for _, k := range c.kills {
+		if k.to.After(at) {
+			return k.from.Sub(at)
+		}
+	}
+	return time.Hour
+}
+
 func (c *crashes) judge() {
 	c.t.Helper()
 	expectedTable(c.t, c.d.read("enriched.csv"))
@@ -129,7 +139,7 @@ func (c *crashes) judge() {
 			repeated++
 			for _, at := range r.At[:len(r.At)-1] {
 				if !c.wasInFlight(at) {
-					c.t.Errorf("%s: paid twice for %s, at %v, which no kill was near", name, r.Request, r.At)
+					c.t.Errorf("%s: paid twice for %s, at %v, %v before the next kill", name, r.Request, r.At, c.toKill(at))
 				}
 			}
 			if name == "mail" { // its calls carry a key, under which it charges once

@@ -10,7 +10,7 @@ import (
 )
 
 // weather is what the machine was like: the times for which a goroutine of this process, or any process of the machine,
-// wanted to run and was not let.
+// wanted to run and was not let, or waited for the disk.
 var weather struct {
 	mu     sync.Mutex
 	stalls []stall
@@ -31,42 +31,73 @@ const (
 func watchWeather() func() {
 	stop := make(chan struct{})
 	go func() {
-		queue, _ := os.Open("/proc/pressure/cpu") // Linux; elsewhere this process's own stalls must do
-		var waiting time.Duration                 // without a break
-		before, last := pressure(queue), time.Now()
-		for {
+		queues := []*queue{openQueue("cpu"), openQueue("io")}
+		for last := time.Now(); ; {
 			select {
 			case <-stop:
 				return
 			case <-time.After(probeEvery):
 			}
-			total, now := pressure(queue), time.Now()
-			if passed := now.Sub(last); total-before > passed*8/10 {
-				waiting += passed
-			} else {
-				waiting = 0
+			now := time.Now()
+			worst := now.Sub(last) - probeEvery
+			for _, q := range queues {
+				worst = max(worst, q.waiting(now.Sub(last)))
 			}
-			if worst := max(now.Sub(last)-probeEvery, waiting); worst > worstCalm {
+			if worst > worstCalm {
 				weather.mu.Lock()
 				weather.stalls = append(weather.stalls, stall{now, worst})
 				weather.mu.Unlock()
 			}
-			before, last = total, now
+			last = now
 		}
 	}()
 	return func() { close(stop) }
 }
 
-// pressure is for how long, in all, a process that could have run had to wait for a processor.
-func pressure(queue *os.File) time.Duration {
+// queue is what Linux tells of processes that wait for a resource. Elsewhere it is silent, and this process's own stalls
+// must do.
+type queue struct {
+	file   *os.File
+	before time.Duration // of total
+	span   time.Duration // for how long somebody has been waiting without a break
+}
+
+func openQueue(resource string) *queue {
+	file, err := os.Open("/proc/pressure/" + resource)
+	if err != nil {
+		return &queue{}
+	}
+	return &queue{file: file}
+}
+
+// waiting is for how long some process has been waiting without a break, as of now. It is to be asked again and again.
+func (q *queue) waiting(passed time.Duration) time.Duration {
+	total := q.total()
+	if total-q.before > passed*8/10 {
+		q.span += passed
+	} else {
+		q.span = 0
+	}
+	q.before = total
+	return q.span
+}
+
+// total is for how long, in all, at least one process was waiting.
+func (q *queue) total() time.Duration {
+	if q.file == nil {
+		return 0
+	}
 	var text [256]byte
-	n, err := queue.ReadAt(text[:], 0)
+	n, err := q.file.ReadAt(text[:], 0)
 	if err != nil && n == 0 {
 		return 0
 	}
 	line, _, _ := strings.Cut(string(text[:n]), "\n")
-	_, total, _ := strings.Cut(line, "total=")
-	micros, _ := strconv.ParseInt(total, 10, 64)
+	_, number, _ := strings.Cut(line, "total=")
+	micros, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
 	return time.Duration(micros) * time.Microsecond
 }
 
