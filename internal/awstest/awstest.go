@@ -14,15 +14,22 @@ import (
 // Region is where the emulators pretend to be.
 const Region = "us-east-1"
 
+// EndpointVariable is the environment variable that has tests talk to another emulator of everything, one that is running
+// already, such as LocalStack.
+const EndpointVariable = "SLUICE_TEST_ENDPOINT"
+
 // AWS is a running emulator.
 type AWS struct {
 	URL string // of its one endpoint, for AWS_ENDPOINT_URL
-	Log string // the file that has what it printed
+	Log string // the file that has what it printed; "" for one that was not started here
 }
 
-// Ministack returns the emulator of everything that Sluice uses.
+// Ministack returns the emulator of everything that Sluice uses, or the one that EndpointVariable names.
 func Ministack(t testing.TB) AWS {
 	t.Helper()
+	if url := os.Getenv(EndpointVariable); url != "" {
+		return AWS{URL: url}
+	}
 	return shared(t, &ministack)
 }
 

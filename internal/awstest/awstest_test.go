@@ -73,3 +73,10 @@ func TestClientsHaveNothingOfTheCaller(t *testing.T) {
 		t.Errorf("got %s at %s, %v", credentials.AccessKeyID, *config.BaseEndpoint, err)
 	}
 }
+
+func TestAnotherEndpointIsUsedAsItIs(t *testing.T) {
+	t.Setenv(EndpointVariable, "http://127.0.0.1:4566")
+	if a := Ministack(t); a.URL != "http://127.0.0.1:4566" || a.Log != "" {
+		t.Errorf("got %+v", a)
+	}
+}
