@@ -1,0 +1,125 @@
+package wake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sluice/functions/internal/active"
+	"sluice/functions/internal/ending"
+	"sluice/functions/internal/machine"
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/store"
+	"sluice/internal/core/table"
+)
+
+const (
+	// Grace is how long a start may be under way before the reaper completes it.
+	Grace = 5 * time.Minute
+	// MaxRestarts is how often a run whose execution died without a word is given another one. Its state is durable, so
+	// it goes on where it was; but an execution that dies again and again has a reason that more of them will not mend.
+	MaxRestarts = 3
+)
+
+// Reaper makes the records of runs true whose execution died: an execution ends by telling the record, unless it was
+// stopped from outside, or could not reach it.
+type Reaper struct {
+	Store      *store.Store
+	Executions machine.Executions
+	Ending     *ending.Ending
+}
+
+// Report is what the reaper did.
+type Report struct {
+	Looked    int `json:"looked"`    // active runs
+	Restarted int `json:"restarted"` // runs that go on in a new execution, or that had none yet
+	Failed    int `json:"failed"`    // runs whose record says failed now
+	Cleared   int `json:"cleared"`   // runs that had ended, or never were
+}
+
+// Reap looks at every active run. One that cannot be judged now does not keep it from the others.
+func (r *Reaper) Reap(ctx context.Context) (Report, error) {
+	var report Report
+	var errs []error
+	for e, err := range active.All(ctx, r.Store.Table) {
+		if err == nil {
+			report.Looked++
+			err = r.look(ctx, e, &report)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return report, errors.Join(errs...)
+}
+
+func (r *Reaper) look(ctx context.Context, e active.Entry, report *Report) error {
+	rec, err := sheet.Load(ctx, r.Store, e.Run)
+	young := time.Since(e.Since) < Grace
+	switch {
+	case errors.Is(err, sheet.ErrNoRun) && young:
+		return nil // its start is about to write the record
+	case errors.Is(err, sheet.ErrNoRun):
+		report.Cleared++
+		return active.Remove(ctx, r.Store.Table, e.Run)
+	case err != nil:
+		return err
+	case rec.Status.Ended():
+		report.Cleared++
+		return r.Ending.Tell(ctx, rec) // whoever ended it may have died before telling
+	}
+	state, why, err := r.Executions.State(ctx, rec.ID, rec.Restarts)
+	if err != nil || state == machine.Running {
+		return err
+	}
+	if state == machine.Absent {
+		if young {
+			return nil
+		}
+		report.Restarted++
+		return r.Executions.Start(ctx, rec.ID, rec.Restarts)
+	}
+	return r.died(ctx, rec.ID, state, why, report)
+}
+
+// died decides about a run whose execution has ended. The record is read again first: the execution may have made it
+// true just before its end.
+func (r *Reaper) died(ctx context.Context, id string, state machine.State, why string, report *Report) error {
+	rec, err := sheet.Load(ctx, r.Store, id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case rec.Status.Ended():
+		report.Cleared++
+		return r.Ending.Tell(ctx, rec)
+	case state == machine.Aborted:
+		return r.fail(ctx, id, "its execution was aborted", why, report)
+	case rec.Restarts >= MaxRestarts:
+		return r.fail(ctx, id, fmt.Sprintf("its execution died %d times", rec.Restarts+1), why, report)
+	}
+	rec.Restarts++
+	if err := sheet.Save(ctx, r.Store, rec); errors.Is(err, table.ErrConflict) {
+		return nil // somebody is at work on it; it is looked at again the next time
+	} else if err != nil {
+		return err
+	}
+	report.Restarted++
+	return r.Executions.Start(ctx, id, rec.Restarts)
+}
+
+func (r *Reaper) fail(ctx context.Context, id, what, why string, report *Report) error {
+	if why != "" {
+		what += ": " + why
+	}
+	rec, err := r.Ending.Fail(ctx, id, what+"; what was saved can be looked at, and the run started again under another id")
+	if err != nil {
+		return err
+	}
+	report.Failed++
+	return r.Ending.Tell(ctx, rec)
+}
