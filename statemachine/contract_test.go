@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -74,6 +75,29 @@ func TestPathsLeadToWhatIsThere(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Step Functions ends an execution at 25,000 history events (Service quotas). A slice that parks makes nine: five of its
+// task, two of the choice, two of the wait; a retry makes three more. A fifth is left for retries and for the end.
+func TestShardRollsOverBeforeItsHistoryIsFull(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(handler, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := 0
+	found := regexp.MustCompile(`(?m)^const RolloverAfter = (\d+)$`)
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := found.FindSubmatch(text); m != nil {
+			after, _ = strconv.Atoi(string(m[1]))
+		}
+	}
+	if after == 0 || after*9 > 25_000*4/5 {
+		t.Errorf("a shard rolls over after %d slices, which make %d events", after, after*9)
 	}
 }
 

@@ -20,27 +20,56 @@ func statement(sid string, actions []string, resources ...*string) awsiam.Policy
 	})
 }
 
-// What internal/dynamo and internal/objects call. ListBucket is what makes S3 answer "no such object" instead of
-// "forbidden" for an object that is not there.
+// What internal/dynamo and internal/objects call.
 var (
-	tableActions  = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:BatchWriteItem", "dynamodb:DeleteItem"}
-	objectActions = []string{"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"}
+	tableActions = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:BatchWriteItem", "dynamodb:DeleteItem"}
+	readActions  = []string{"s3:GetObject"}
+	writeActions = []string{"s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"}
+)
+
+// The folders of the bucket: inputs on their way, what belongs to a run, values too large for the table, cells too large
+// for a page.
+const (
+	uploads = "uploads/*"
+	runs    = "runs/*"
+	values  = "values/*"
+	cells   = "cells/*"
 )
 
 // allowFunctions gives the functions their data, and each what it alone needs.
 func (s *stack) allowFunctions() {
 	f := s.functions
-	for _, fn := range []awslambda.Function{f.runmap, f.toolexec, f.wake, f.api} {
-		role := fn.Role().(awsiam.Role)
-		allow(role, "Table", tableActions, s.data.table.TableArn())
-		allow(role, "Objects", objectActions, s.data.bucket.ArnForObjects(jsii.String("*")))
-		allow(role, "Absence", []string{"s3:ListBucket"}, s.data.bucket.BucketArn())
-		accept(role, "AwsSolutions-IAM5", "Objects are named by the run and by digests; the bucket holds nothing but this stack's objects.")
+	s.allowData(f.runmap, []string{uploads, runs, values, cells}, []string{runs, values, cells})
+	s.allowData(f.toolexec, []string{values}, []string{values})
+	s.allowData(f.wake, []string{uploads, runs, values, cells}, []string{runs, values})
+	s.allowData(f.api, []string{uploads, runs, values, cells}, []string{uploads, runs, values})
+
+	allow(roleOf(f.runmap), "Call", []string{"lambda:InvokeFunction"}, f.toolexec.FunctionArn())
+	for _, fn := range []awslambda.Function{f.runmap, f.wake} {
+		allow(roleOf(fn), "Tell", []string{"events:PutEvents"}, s.events.bus.EventBusArn())
 	}
-	allow(f.runmap.Role().(awsiam.Role), "Call", []string{"lambda:InvokeFunction"}, f.toolexec.FunctionArn())
-	allow(f.runmap.Role().(awsiam.Role), "Announce", []string{"events:PutEvents"}, s.events.bus.EventBusArn())
-	s.allowSecrets(f.toolexec.Role().(awsiam.Role))
+	s.allowSecrets(roleOf(f.toolexec))
 }
+
+// allowData lets a function use the table, and read and write folders of the bucket. ListBucket is what makes S3 say
+// that an object is not there; without it, it says that it is forbidden.
+func (s *stack) allowData(fn awslambda.Function, reads, writes []string) {
+	role, bucket := roleOf(fn), s.data.bucket
+	objects := func(folders []string) []*string {
+		arns := make([]*string, len(folders))
+		for i := range folders {
+			arns[i] = bucket.ArnForObjects(&folders[i])
+		}
+		return arns
+	}
+	allow(role, "Table", tableActions, s.data.table.TableArn())
+	allow(role, "Read", readActions, objects(reads)...)
+	allow(role, "Write", writeActions, objects(writes)...)
+	allow(role, "Absence", []string{"s3:ListBucket"}, bucket.BucketArn())
+	accept(role, "AwsSolutions-IAM5", "Objects are named by the run and by digests, below the folders that are named here; executions and secrets below prefixes likewise.")
+}
+
+func roleOf(fn awslambda.Function) awsiam.Role { return fn.Role().(awsiam.Role) }
 
 // allowSecrets lets toolexec read the secrets that the settings name, and no others.
 func (s *stack) allowSecrets(role awsiam.Role) {
@@ -88,7 +117,7 @@ func (s *stack) startRuns() {
 	executions := s.executionsOf(run.StateMachineName())
 	for _, fn := range []awslambda.Function{s.functions.wake, s.functions.api} {
 		fn.AddEnvironment(jsii.String("SLUICE_RUN_MACHINE_ARN"), run.StateMachineArn(), nil)
-		role := fn.Role().(awsiam.Role)
+		role := roleOf(fn)
 		allow(role, "Start", []string{"states:StartExecution"}, run.StateMachineArn())
 		allow(role, "Look", []string{"states:DescribeExecution"}, executions)
 	}

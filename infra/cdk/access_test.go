@@ -84,7 +84,7 @@ func TestRightsOfEachFunction(t *testing.T) {
 	for role, extra := range map[string][]string{
 		"RunmapRole":   {"lambda:InvokeFunction", "events:PutEvents"},
 		"ToolexecRole": {"ssm:GetParameter", "secretsmanager:GetSecretValue"},
-		"WakeRole":     {"states:StartExecution", "states:DescribeExecution", "sqs:SendMessage"},
+		"WakeRole":     {"events:PutEvents", "states:StartExecution", "states:DescribeExecution", "sqs:SendMessage"},
 		"ApiRole":      {"states:StartExecution", "states:DescribeExecution"},
 	} {
 		want := slices.Sorted(slices.Values(append(slices.Clone(common), extra...)))
@@ -101,5 +101,30 @@ func TestShardMachineMayStartItself(t *testing.T) {
 	}
 	if !found {
 		t.Error("it may not")
+	}
+}
+
+func TestFunctionsReachOnlyTheirFoldersOfTheBucket(t *testing.T) {
+	for role, want := range map[string]map[string][]string{
+		"RunmapRole":   {"s3:GetObject": {"uploads", "runs", "values", "cells"}, "s3:PutObject": {"runs", "values", "cells"}},
+		"ToolexecRole": {"s3:GetObject": {"values"}, "s3:PutObject": {"values"}},
+		"WakeRole":     {"s3:GetObject": {"uploads", "runs", "values", "cells"}, "s3:PutObject": {"runs", "values"}},
+		"ApiRole":      {"s3:GetObject": {"uploads", "runs", "values", "cells"}, "s3:PutObject": {"uploads", "runs", "values"}},
+	} {
+		for action, folders := range want {
+			var got []string
+			for _, s := range template.statements(role) {
+				if !slices.Contains(many(s["Action"]), any(action)) {
+					continue
+				}
+				for _, r := range many(s["Resource"]) {
+					_, name, _ := strings.Cut(asJSON(r), `,"/`)
+					got = append(got, strings.TrimSuffix(name, `/*"]]}`))
+				}
+			}
+			if !slices.Equal(got, folders) {
+				t.Errorf("%s: %s on %q, want %q", role, action, got, folders)
+			}
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/jsii-runtime-go"
 )
@@ -36,6 +38,7 @@ func (s *stack) newAPI() {
 	rest.Node().TryRemoveChild(jsii.String("Endpoint")) // an output of CDK's own; ours is ApiUrl
 	s.api.rest = rest
 	s.addRoutes()
+	s.addRefusals()
 
 	s.api.key = rest.AddApiKey(jsii.String("Key"), nil)
 	plan := rest.AddUsagePlan(jsii.String("Plan"), &awsapigateway.UsagePlanProps{
@@ -92,5 +95,23 @@ func (s *stack) addRoutes() {
 			options.RequestModels = &map[string]awsapigateway.IModel{"application/json": object}
 		}
 		rest.Root().ResourceForPath(&r.path).AddMethod(&r.method, integration, options)
+	}
+}
+
+// addRefusals gives what API Gateway itself refuses the form of the function's own errors.
+func (s *stack) addRefusals() {
+	const form = `{"error":{"code":"$context.error.responseType","message":%s}}`
+	for _, refusal := range []struct {
+		id, message string
+		kind        awsapigateway.ResponseType
+	}{
+		{"Refused", "$context.error.messageString", awsapigateway.ResponseType_DEFAULT_4XX()},
+		{"Faulty", "$context.error.messageString", awsapigateway.ResponseType_DEFAULT_5XX()},
+		{"BadBody", `"$context.error.validationErrorString"`, awsapigateway.ResponseType_BAD_REQUEST_BODY()},
+	} {
+		s.api.rest.AddGatewayResponse(&refusal.id, &awsapigateway.GatewayResponseOptions{
+			Type:      refusal.kind,
+			Templates: &map[string]*string{"application/json": jsii.String(fmt.Sprintf(form, refusal.message))},
+		})
 	}
 }

@@ -10,13 +10,22 @@ import (
 
 // data is where everything durable is.
 type data struct {
-	table  awsdynamodb.Table
+	table  awsdynamodb.ITable
 	bucket awss3.Bucket
 }
 
-// newData makes the table, whose attributes internal/dynamo names, and the bucket.
 func (s *stack) newData() {
-	s.data.table = awsdynamodb.NewTable(s.scope, jsii.String("Table"), &awsdynamodb.TableProps{
+	s.data.bucket = s.newBucket()
+	if s.settings.Table != "" {
+		s.data.table = awsdynamodb.Table_FromTableName(s.scope, jsii.String("Table"), &s.settings.Table)
+		return
+	}
+	s.data.table = s.newTable()
+}
+
+// newTable makes the table; internal/dynamo names its attributes.
+func (s *stack) newTable() awsdynamodb.Table {
+	return awsdynamodb.NewTable(s.scope, jsii.String("Table"), &awsdynamodb.TableProps{
 		PartitionKey:        &awsdynamodb.Attribute{Name: jsii.String("p"), Type: awsdynamodb.AttributeType_STRING},
 		SortKey:             &awsdynamodb.Attribute{Name: jsii.String("s"), Type: awsdynamodb.AttributeType_STRING},
 		TimeToLiveAttribute: jsii.String("x"),
@@ -27,7 +36,10 @@ func (s *stack) newData() {
 		DeletionProtection: &s.settings.KeepData,
 		RemovalPolicy:      s.removal(),
 	})
-	s.data.bucket = awss3.NewBucket(s.scope, jsii.String("Bucket"), &awss3.BucketProps{
+}
+
+func (s *stack) newBucket() awss3.Bucket {
+	bucket := awss3.NewBucket(s.scope, jsii.String("Bucket"), &awss3.BucketProps{
 		Encryption:        awss3.BucketEncryption_S3_MANAGED,
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
@@ -46,7 +58,8 @@ func (s *stack) newData() {
 			},
 		},
 	})
-	accept(s.data.bucket, "AwsSolutions-S1", "The bucket is reached by this stack's functions and by links that they sign; CloudTrail data events tell more than access logs and are the account's choice.")
+	accept(bucket, "AwsSolutions-S1", "The bucket is reached by this stack's functions and by links that they sign; CloudTrail data events tell more than access logs and are the account's choice.")
+	return bucket
 }
 
 // newLogs makes a log group with the retention of the settings. Logs are no data: they go with the stack.

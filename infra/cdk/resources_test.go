@@ -172,3 +172,17 @@ func TestTemplateFitsCloudFormation(t *testing.T) {
 		t.Errorf("%d bytes, %d resources", template.size, len(template.Resources))
 	}
 }
+
+func TestTableThatIsThereIsUsed(t *testing.T) {
+	if made := restored.ofType("DynamoDB::Table"); len(made) != 0 {
+		t.Errorf("a table is made nevertheless: %v", made)
+	}
+	if got := function(t, restored, "Runmap").at("Environment", "Variables", "SLUICE_TABLE"); got != "restored" {
+		t.Errorf("the function uses %v", got)
+	}
+	for _, s := range restored.statements("RunmapRole") {
+		if s["Sid"] == "Table" && !strings.Contains(asJSON(s["Resource"]), ":table/restored") {
+			t.Errorf("the function may use %s", asJSON(s["Resource"]))
+		}
+	}
+}

@@ -17,6 +17,7 @@ type settings struct {
 	Architecture string // of the functions: arm64 or amd64
 	Build        string // folder of the built functions: ARCHITECTURE/FUNCTION/bootstrap
 	KeepData     bool   // the table and the bucket survive the stack, and the table cannot be deleted by accident
+	Table        string // an existing table to use, such as one restored from a backup; empty: the stack makes one
 	LogDays      int    // how long logs are kept
 	LogLevel     string // of the functions: debug, info, warn, error
 	UploadDays   int    // how long an uploaded input is kept
@@ -58,6 +59,7 @@ func (s *settings) fields() map[string]func(string) error {
 		"architecture":        oneOf(&s.Architecture, "arm64", "amd64"),
 		"build":               text(&s.Build),
 		"keepData":            flag(&s.KeepData),
+		"table":               text(&s.Table),
 		"logDays":             oneOfNumbers(&s.LogDays, slices.Sorted(maps.Keys(retentions))...),
 		"logLevel":            oneOf(&s.LogLevel, "debug", "info", "warn", "error"),
 		"uploadDays":          number(&s.UploadDays, 1, 3650),

@@ -15,11 +15,11 @@ import (
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 )
 
-// template is the stack with the defaults; small is one with settings the other way round. Making a template takes
-// seconds, so all tests share these.
+// template is the stack with the defaults; small is one with settings the other way round; restored uses a table that is
+// there. Making a template takes seconds, so all tests share these.
 var (
-	template, small tmpl
-	findings        []string // what cdk-nag says about the first
+	template, small, restored tmpl
+	findings                  []string // what cdk-nag says about the first two
 )
 
 func TestMain(m *testing.M) {
@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 
 		s := defaults()
 		s.Build = filepath.Join(folder, "build")
+		var more []string
 		template, findings = synthesize(filepath.Join(folder, "out1"), s)
 
 		s.Architecture, s.KeepData, s.APILogs = "amd64", false, false
@@ -42,7 +43,12 @@ func TestMain(m *testing.M) {
 		s.AlarmTopic = "arn:aws:sns:us-east-1:123456789012:alarms"
 		s.SecretParameters, s.SecretNames = nil, []string{"hunter"}
 		s.SecretKeys = []string{"arn:aws:kms:us-east-1:123456789012:key/1"}
-		small, _ = synthesize(filepath.Join(folder, "out2"), s)
+		small, more = synthesize(filepath.Join(folder, "out2"), s)
+
+		findings = append(findings, more...)
+		s = defaults()
+		s.Build, s.Table = filepath.Join(folder, "build"), "restored"
+		restored, _ = synthesize(filepath.Join(folder, "out3"), s)
 		return m.Run()
 	}())
 }
