@@ -5,10 +5,10 @@
 //
 //	go test ./e2e/laptop
 //
-// takes about three minutes, nearly all of it waiting, with all cores free for most of the time. Longer variants:
+// takes about two minutes, most of it waiting. Longer variants:
 //
 //	SLUICE_E2E_OUTAGE=3m     length of the announced outage (default 20s)
-//	SLUICE_E2E_KILLS=100     kills in each part of TestKillAnywhere (default 25)
+//	SLUICE_E2E_KILLS=100     kills in each of the kill tests (default 25)
 //	SLUICE_E2E_SEED=42       moments of the kills as in an earlier run, which printed its seed
 //
 // Some assertions cannot hold on a machine that stands still: a limit's slack is for the jitter of a network, not for
