@@ -138,7 +138,9 @@ func (c *crashes) mayRepeat(provider string, r providersim.Repeat, at time.Time)
 	}
 	report := c.t.Errorf
 	if before < 2*time.Second {
-		report = func(format string, args ...any) { timing(c.t, at, at.Add(before), 50*time.Millisecond, format, args...) }
+		report = func(format string, args ...any) {
+			timing(c.t, at, at.Add(before), 50*time.Millisecond, format, args...)
+		}
 	}
 	report("%s: paid twice for %s, at %v; the next kill was %v after the call", provider, r.Request, r.At, before)
 }
