@@ -37,8 +37,9 @@ type caller struct {
 // tally counts what the calls come to, for the whole shard.
 type tally struct {
 	logical, dispatched, refused, reused, cached, cost atomic.Int64
-	residentMs, heldMs                                 atomic.Int64
+	residentMs, heldMs, batches, batchMs               atomic.Int64
 	base                                               sheet.Stats // of earlier slices
+	began                                              time.Time   // of this slice
 }
 
 func (t *tally) stats() sheet.Stats {
@@ -46,7 +47,16 @@ func (t *tally) stats() sheet.Stats {
 		Logical: t.logical.Load(), Dispatched: t.dispatched.Load(), Refused429: t.refused.Load(),
 		Reused: t.reused.Load(), Cached: t.cached.Load(), CostMicros: t.cost.Load(),
 		ResidentWaitMs: t.residentMs.Load(), HeldMs: t.heldMs.Load(),
+		SliceMs: time.Since(t.began).Milliseconds(), ToolBatches: t.batches.Load(), ToolMs: t.batchMs.Load(),
 	})
+}
+
+// batch counts a batch that went to the gateway. A tally need not be there.
+func (t *tally) batch(took time.Duration) {
+	if t != nil {
+		t.batches.Add(1)
+		t.batchMs.Add(took.Milliseconds())
+	}
 }
 
 // query is a logical call that is about to be made, or made again.

@@ -45,7 +45,7 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 		cp.FromAt = time.Now().UTC()
 	}
 	cp.Closed = slices.DeleteFunc(cp.Closed, func(p sheet.Position) bool { return p.Epoch < cp.From.Epoch })
-	cp.Stats = s.tally.stats()
+	cp.Stats, cp.Usage = s.tally.stats(), s.booked.Add(s.used())
 	cp.Status, cp.WakeAt = status, wakeAt.UTC()
 	cp.LeaseUntil = time.Now().Add(s.set.Lease).UTC()
 	if s.leaving {

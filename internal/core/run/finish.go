@@ -27,6 +27,7 @@ func (j *Job) FinishWith(ctx context.Context, st *store.Store, last func(context
 	if j.Run.Status == sheet.Completed {
 		return nil
 	}
+	began := time.Now()
 	if err := j.Run.Refresh(ctx, st); err != nil {
 		return err
 	}
@@ -39,6 +40,7 @@ func (j *Job) FinishWith(ctx context.Context, st *store.Store, last func(context
 		*j.Run = before
 		return err
 	}
+	j.Run.FinishMs, j.Run.Usage = time.Since(began).Milliseconds(), j.Run.Usage.Add(j.used(st))
 	return sheet.Save(ctx, st, j.Run)
 }
 

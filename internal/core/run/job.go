@@ -10,6 +10,7 @@ import (
 	"sluice/internal/core/mapspec"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
+	"sluice/internal/core/table"
 )
 
 // Job is a run that is ready to be worked on: its record, and its map and tools compiled.
@@ -22,10 +23,12 @@ type Job struct {
 	unread      []bool // columns whose cells no later column reads
 	personal    []bool // columns that keep of a call's result what depends on the row
 	longestCall time.Duration
+	since       table.Usage // of the store: what is used from here on has not been booked
 }
 
 // Load reads a run that has been started.
 func LoadJob(ctx context.Context, st *store.Store, id string) (*Job, error) {
+	since := st.Used()
 	r, err := sheet.Load(ctx, st, id)
 	if err != nil {
 		return nil, err
@@ -39,6 +42,7 @@ func LoadJob(ctx context.Context, st *store.Store, id string) (*Job, error) {
 		return nil, err
 	}
 	j := newJob(r, m, tools)
+	j.since = since
 	if r.Status == sheet.Staging {
 		return j, nil
 	}

@@ -24,6 +24,7 @@ type lane struct {
 	journal  *sheet.Journal
 	owned    func(time.Time) error // whether the shard is still the slice's
 	budget   time.Duration
+	stats    *tally
 
 	mu        sync.Mutex
 	queue     []*turn

@@ -71,7 +71,7 @@ func (l *lane) send(ctx context.Context, batch []*turn) {
 		}
 		return
 	}
-	answered := make([]bool, len(batch))
+	answered, sent := make([]bool, len(batch)), time.Now()
 	err := l.gateway.Execute(ctx, attempts, func(i int, a call.Answer) {
 		answered[i] = true
 		l.learn(a)
@@ -82,6 +82,7 @@ func (l *lane) send(ctx context.Context, batch []*turn) {
 		}
 		batch[i].answer <- reply{Answer: a}
 	})
+	l.stats.batch(time.Since(sent))
 	if err == nil {
 		return
 	}

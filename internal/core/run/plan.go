@@ -248,6 +248,7 @@ func sameSource(rec *sheet.Run, sealed intake.Sealed, src openedSource) error {
 
 // seal makes the source the run's input and opens the run. A source that is refused leaves no run behind.
 func seal(ctx context.Context, st *store.Store, req Request, m *mapspec.Map, tools *mapspec.Catalogue, rec *sheet.Run, src openedSource) (*Job, error) {
+	began := time.Now()
 	sealed, err := intake.Seal(ctx, st, rec.ID, src.Source, identity(m), req.Seal)
 	if errors.Is(err, intake.ErrSealed) {
 		err = sameSource(rec, sealed, src) // by an earlier start that did not get to write the record
@@ -267,6 +268,7 @@ func seal(ctx context.Context, st *store.Store, req Request, m *mapspec.Map, too
 		}
 		return nil, err
 	}
+	rec.PlanMs = time.Since(began).Milliseconds()
 	return begin(ctx, st, rec, m, tools, sealed)
 }
 

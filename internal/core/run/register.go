@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"sluice/internal/core/blob"
 	"sluice/internal/core/intake"
@@ -62,6 +63,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // Plan seals the input of a registered run and opens the run. Planning again changes nothing. Errors: *RefusedError;
 // table.ErrConflict while another process plans the same run; others may pass.
 func Plan(ctx context.Context, st *store.Store, id string) (*Job, error) {
+	began := time.Now()
 	j, err := LoadJob(ctx, st, id)
 	if err != nil || j.Run.Status != sheet.Staging {
 		return j, err
@@ -77,6 +79,7 @@ func Plan(ctx context.Context, st *store.Store, id string) (*Job, error) {
 	if err := checkColumns(j.Map, j.Run.MapFile, sealed.Columns); err != nil {
 		return nil, &RefusedError{err}
 	}
+	j.Run.PlanMs, j.Run.Usage = time.Since(began).Milliseconds(), j.Run.Usage.Add(j.used(st))
 	return begin(ctx, st, j.Run, j.Map, j.Tools, sealed)
 }
 

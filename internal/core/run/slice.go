@@ -24,6 +24,8 @@ type slice struct {
 	ports   Ports
 	shard   int
 	set     Settings
+	began   time.Time
+	booked  table.Usage // by earlier slices of the shard
 	ctx     context.Context
 	stop    context.CancelCauseFunc
 	journal *sheet.Journal
@@ -45,7 +47,7 @@ type slice struct {
 // Slice works on a shard until it is done, until it has to wait longer than it may, or until the deadline nears.
 // When it returns, everything that it reports is durable. A shard that another slice is working on is left alone.
 func (j *Job) Slice(ctx context.Context, ports Ports, shard int, set Settings) (Result, error) {
-	s := &slice{job: j, ports: ports, shard: shard, set: set.withDefaults(j), quit: make(chan struct{})}
+	s := &slice{job: j, ports: ports, shard: shard, set: set.withDefaults(j), quit: make(chan struct{}), began: time.Now()}
 	cp, busy, err := s.acquire(ctx)
 	if err != nil || cp == nil {
 		return busy, err
@@ -53,7 +55,8 @@ func (j *Job) Slice(ctx context.Context, ports Ports, shard int, set Settings) (
 	if cp.Status == sheet.ShardDone {
 		return Result{Outcome: Done}, nil
 	}
-	s.cp = cp
+	defer j.booked(ports.Store)
+	s.cp, s.booked = cp, cp.Usage
 	s.lease.Store(cp.LeaseUntil.UnixNano())
 	s.ctx, s.stop = context.WithCancelCause(ctx)
 	defer s.stop(nil)
@@ -110,7 +113,7 @@ func (s *slice) acquire(ctx context.Context) (*sheet.Checkpoint, Result, error) 
 // wire puts the parts of the slice together, and hands them what earlier slices have left.
 func (s *slice) wire(past *past, memo *call.Memo) {
 	run, st := s.job.Run.ID, s.ports.Store
-	s.tally = &tally{base: past.stats}
+	s.tally = &tally{base: past.stats, began: s.began}
 	s.pool = newPool(s.work, s.set, s.cp.Cursor, s.job.endRow(s.cp.EndPage))
 	s.journal = sheet.OpenJournal(st, sheet.JournalOptions{
 		Run: run, Shard: s.shard, Epoch: s.cp.Epoch, Counts: past.counts, Linger: s.set.Linger, Keep: s.set.Keep, Stats: s.tally.stats, Told: s.saved,
@@ -177,7 +180,7 @@ func (s *slice) newCaller(memo *call.Memo) *caller {
 	}
 	for name, p := range s.job.usedProviders() {
 		c.lanes[name] = newLane(p, s.ports.Gateway, s.pool, s.journal, s.set.Budget.Limit)
-		c.lanes[name].owned = s.owned
+		c.lanes[name].owned, c.lanes[name].stats = s.owned, s.tally
 	}
 	return c
 }

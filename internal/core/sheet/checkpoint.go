@@ -50,6 +50,7 @@ type Checkpoint struct {
 	Closed     []Position  `json:"closed,omitempty"` // where the journals of earlier slices end: what is later is not read
 	Counts     Counts      `json:"counts"`
 	Stats      Stats       `json:"stats"`
+	Usage      table.Usage `json:"usage,omitzero"` // of the store by the shard's slices, where they book it; without this item's last write
 	WakeAt     time.Time   `json:"wakeAt,omitzero"`
 
 	version int64

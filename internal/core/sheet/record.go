@@ -60,7 +60,10 @@ type Run struct {
 	Restarts    int           `json:"restarts,omitempty"` // executions that took over from one that died
 	Counts      Counts        `json:"counts"`
 	Stats       Stats         `json:"stats"`
-	Usage       table.Usage   `json:"usage"`
+	Usage       table.Usage   `json:"usage"`               // of the store, by whoever works on the run; slices of Lambda book theirs apart
+	SliceUsage  table.Usage   `json:"sliceUsage,omitzero"` // what the shards' checkpoints have booked (store.Store, Meter)
+	PlanMs      int64         `json:"planMs,omitempty"`    // reading and sealing the input took
+	FinishMs    int64         `json:"finishMs,omitempty"`  // the check of the sheet, and in the cloud the export, took
 
 	version int64
 }
@@ -112,6 +115,9 @@ type Stats struct {
 	ResidentWaitMs int64 `json:"residentWaitMs"` // waited inside a slice with every row waiting
 	HeldMs         int64 `json:"heldMs"`         // sum over rows of the time they were held
 	CostMicros     int64 `json:"costMicros"`     // millionths of the money unit
+	SliceMs        int64 `json:"sliceMs"`        // wall time of slices, side by side or not; what waits after a park is not in it
+	ToolBatches    int64 `json:"toolBatches"`    // batches of calls that went to the gateway; in the cloud, invocations of toolexec
+	ToolMs         int64 `json:"toolMs"`         // sum over batches of the time until their last answer
 }
 
 // Plus adds the stats of another shard.
@@ -120,6 +126,7 @@ func (s Stats) Plus(o Stats) Stats {
 		Logical: s.Logical + o.Logical, Dispatched: s.Dispatched + o.Dispatched, Refused429: s.Refused429 + o.Refused429,
 		Reused: s.Reused + o.Reused, Cached: s.Cached + o.Cached, Slices: s.Slices + o.Slices, Parks: s.Parks + o.Parks,
 		ResidentWaitMs: s.ResidentWaitMs + o.ResidentWaitMs, HeldMs: s.HeldMs + o.HeldMs, CostMicros: s.CostMicros + o.CostMicros,
+		SliceMs: s.SliceMs + o.SliceMs, ToolBatches: s.ToolBatches + o.ToolBatches, ToolMs: s.ToolMs + o.ToolMs,
 	}
 }
 
@@ -183,6 +190,7 @@ func Load(ctx context.Context, st *store.Store, id string) (*Run, error) {
 func (r *Run) Refresh(ctx context.Context, st *store.Store) error {
 	var counts Counts
 	var stats Stats
+	var used table.Usage
 	for shard := range r.Shards {
 		cp, err := LoadCheckpoint(ctx, st, r.ID, shard)
 		if errors.Is(err, table.ErrNotFound) {
@@ -191,9 +199,9 @@ func (r *Run) Refresh(ctx context.Context, st *store.Store) error {
 		if err != nil {
 			return err
 		}
-		counts, stats = counts.Plus(cp.Counts), stats.Plus(cp.Stats)
+		counts, stats, used = counts.Plus(cp.Counts), stats.Plus(cp.Stats), used.Add(cp.Usage)
 	}
-	r.Counts, r.Stats = counts, stats
+	r.Counts, r.Stats, r.SliceUsage = counts, stats, used
 	return nil
 }
 

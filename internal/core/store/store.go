@@ -33,6 +33,9 @@ const (
 type Store struct {
 	Table table.Table
 	Blobs blob.Store
+	// Meter counts what the table is asked, where one invocation at a time uses this store: what it does is then booked
+	// to the run that it is done for. Nil where processes or shards share it, and somebody else books, or nobody.
+	Meter *table.Metered
 }
 
 // Entry is one value to save.
@@ -175,4 +178,12 @@ func parseReference(it table.Item) (size int64, digest string, err error) {
 func blobName(key table.Key, digest string) string {
 	part, sort := sha256.Sum256([]byte(key.Part)), sha256.Sum256([]byte(key.Sort))
 	return "values/" + hex.EncodeToString(part[:12]) + "/" + hex.EncodeToString(sort[:12]) + "/" + digest
+}
+
+// Used is what the table was asked so far, as far as that can be said of one invocation; see Meter.
+func (s *Store) Used() table.Usage {
+	if s.Meter == nil {
+		return table.Usage{}
+	}
+	return s.Meter.Usage()
 }
