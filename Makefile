@@ -11,10 +11,10 @@ LINT      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: help build demo test check race short-fuzz bench-module lint fuzz bench clean go-is-there cc-is-there
+.PHONY: help build demo test check race e2e short-fuzz bench-module lint fuzz bench clean go-is-there cc-is-there
 
 help: ## Say what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: go-is-there ## Build the commands into bin/: sluice, and providersim, which simulates providers
 	$(GO) build -o $(BIN)/ ./cmd/...
@@ -22,16 +22,20 @@ build: go-is-there ## Build the commands into bin/: sluice, and providersim, whi
 demo: build ## Build everything and run examples/ against simulated providers (about a minute)
 	@examples/demo.sh
 
-test: check race short-fuzz bench-module ## Everything that must hold: format, vet, all tests with the race detector, short fuzzing
+test: check race e2e short-fuzz bench-module ## Everything that must hold: format, vet, all tests with the race detector, short fuzzing
 
 check: go-is-there ## gofmt and go vet
 	@files=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 		test -z "$$files" || { echo "not formatted (gofmt -w FILE):"; echo "$$files"; exit 1; }
 	$(GO) vet ./...
 
-race: go-is-there cc-is-there ## All tests with the race detector; PKG=./internal/core/run/... for a part
+race: go-is-there cc-is-there ## Tests with the race detector; PKG=./internal/core/run/... for a part
 	@command -v python3 >/dev/null || echo "note: without python3, the test that examples/*.csv are what the scripts there write is skipped"
-	$(GO) test -race -timeout 9m $(TESTFLAGS) $(PKG)
+	$(GO) test -race -timeout 9m $(TESTFLAGS) $$($(GO) list $(PKG) | grep -v /e2e/)
+
+# By itself: it holds the built programs against the clock, and other tests would take the processor away from them.
+e2e: go-is-there ## The built programs over real sockets: the demo, kills, limits, outages, memory (about two minutes)
+	$(GO) test -timeout 15m $(TESTFLAGS) ./e2e/...
 
 short-fuzz: go-is-there ## Each fuzz target for three seconds
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=3s
