@@ -34,6 +34,14 @@ type Gateway struct {
 
 var _ call.Gateway = (*Gateway)(nil)
 
+// New returns the gateway of a run; tools may be nil where it has none.
+func New(invoker Invoker, run string, tools *mapspec.Catalogue, blobs blob.Store) *Gateway {
+	if tools == nil {
+		tools = &mapspec.Catalogue{}
+	}
+	return &Gateway{Invoker: invoker, Run: run, Catalogue: tools, Blobs: blobs}
+}
+
 // Execute implements call.Gateway. Batches are executed side by side.
 func (g *Gateway) Execute(ctx context.Context, batch []call.Attempt, deliver func(i int, a call.Answer)) error {
 	if err := ctx.Err(); err != nil {

@@ -47,3 +47,6 @@ func (e *Ending) Tell(ctx context.Context, rec *sheet.Run) error {
 	}
 	return active.Remove(ctx, e.Store.Table, rec.ID)
 }
+
+// Export is the name of the object that holds a completed run's table.
+func Export(id string) string { return "runs/" + id + "/result.csv" }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 
+	"sluice/functions/internal/ending"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/edge"
@@ -19,9 +20,6 @@ type FinishResult struct {
 	Completed int64        `json:"completed"`
 	Failed    int64        `json:"failed"`
 }
-
-// Export is the name of the object that holds a completed run's table.
-func Export(id string) string { return "runs/" + id + "/result.csv" }
 
 // finish checks the run, writes its table, makes its record say completed, and tells the bus, in this order; whoever
 // sees a completed run finds its table.
@@ -55,7 +53,7 @@ func (h *Handler) export(ctx context.Context, job *run.Job) error {
 		defer close(done)
 		w.CloseWithError(job.Export(ctx, run.Ports{Store: h.Store}, w, "csv"))
 	}()
-	err := h.Store.Blobs.Put(ctx, Export(job.Run.ID), r)
+	err := h.Store.Blobs.Put(ctx, ending.Export(job.Run.ID), r)
 	r.CloseWithError(errors.Join(errors.New("the object was not written"), err))
 	<-done
 	if err != nil {

@@ -191,7 +191,7 @@ func TestARunFromPlanToFinish(t *testing.T) {
 			w.must(sample(t, "runmap-finish-request.json"), &fin)
 			expect(t, "runmap-finish-response.json", fin)
 		}
-		object, err := w.Store.Blobs.Get(t.Context(), Export("leads-2026-01"))
+		object, err := w.Store.Blobs.Get(t.Context(), ending.Export("leads-2026-01"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +298,7 @@ func TestErrorsHaveTheirNames(t *testing.T) {
 			t.Errorf("%s: %v, want %s", raw, err, want)
 		}
 	}
-	if _, err := w.Store.Blobs.Get(t.Context(), Export("staging")); err == nil {
+	if _, err := w.Store.Blobs.Get(t.Context(), ending.Export("staging")); err == nil {
 		t.Error("a run that is not whole was exported")
 	}
 }

@@ -1,0 +1,51 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"sluice/functions/internal/start"
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/table"
+	"sluice/internal/edge"
+)
+
+// problem is the one form of errors: {"error":{"code","message"}}.
+type problem struct {
+	Error problemDetail `json:"error"`
+}
+
+type problemDetail struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// notReady: the run has no table yet, or never will have one.
+type notReady struct{ message string }
+
+func (e *notReady) Error() string { return e.message }
+
+// failure says what an error means to the caller. What went wrong inside is logged, and not told.
+func failure(err error, request string) reply {
+	var bad *edge.BadRequest
+	var conflict *start.ConflictError
+	var early *notReady
+	status, code, message := http.StatusInternalServerError, "INTERNAL", "something went wrong; trying again is harmless"
+	switch {
+	case errors.As(err, &bad):
+		status, code, message = http.StatusBadRequest, "BAD_REQUEST", bad.Message
+	case errors.As(err, &conflict):
+		status, code, message = http.StatusConflict, "CONFLICT", conflict.Error()
+	case errors.As(err, &early):
+		status, code, message = http.StatusConflict, "NOT_COMPLETED", early.message
+	case errors.Is(err, sheet.ErrNoRun), errors.Is(err, table.ErrInvalid): // no id of a run is an invalid key
+		status, code, message = http.StatusNotFound, "NOT_FOUND", "there is no such run"
+	case errors.Is(err, errRoute):
+		status, code, message = http.StatusNotFound, "NOT_FOUND", err.Error()
+	case errors.Is(err, errMethod):
+		status, code, message = http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", err.Error()
+	case request != "":
+		message += "; the log has more under request " + request
+	}
+	return reply{status, problem{problemDetail{code, message}}}
+}

@@ -1,0 +1,32 @@
+// Command runmap is the Lambda function that the state machines invoke: plan, slice, finish, fail.
+package main
+
+import (
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+
+	"sluice/functions/internal/bus"
+	"sluice/functions/internal/ending"
+	"sluice/functions/internal/runmap"
+	"sluice/functions/internal/wire"
+	"sluice/internal/core/call"
+	"sluice/internal/core/run"
+	"sluice/internal/edge"
+	"sluice/internal/invoke"
+	"sluice/internal/invoke/awslambda"
+)
+
+func main() {
+	f := wire.Begin("runmap", edge.Toolexec, edge.Bus)
+	announcer := bus.EventBridge{Client: eventbridge.NewFromConfig(f.AWS), Bus: f.Bus}
+	toolexec := awslambda.New(f.AWS, f.Toolexec)
+	h := &runmap.Handler{
+		Store:    f.Store,
+		Ending:   &ending.Ending{Store: f.Store, Announcer: announcer},
+		Gateway:  func(j *run.Job) call.Gateway { return invoke.New(toolexec, j.Run.ID, j.Tools, f.Store.Blobs) },
+		Log:      f.Log,
+		Settings: runmap.Settings(),
+		Usage:    f.Usage,
+	}
+	lambda.Start(h.Handle)
+}

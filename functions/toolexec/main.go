@@ -1,0 +1,25 @@
+// Command toolexec is the Lambda function that executes calls: the only one that may read the secrets of providers.
+package main
+
+import (
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"sluice/functions/internal/toolexec"
+	"sluice/functions/internal/wire"
+	"sluice/internal/core/pacer"
+	"sluice/internal/provider"
+	"sluice/internal/secret/awssecret"
+)
+
+func main() {
+	f := wire.Begin("toolexec")
+	h := &toolexec.Handler{
+		Catalogues: &toolexec.Stored{Store: f.Store},
+		Pacer:      pacer.New(f.Store.Table, f.Owner),
+		Sender:     provider.New(provider.Options{}),
+		Secrets:    awssecret.New(f.AWS),
+		Blobs:      f.Store.Blobs,
+		Log:        f.Log,
+	}
+	lambda.Start(h.Handle)
+}

@@ -1,0 +1,29 @@
+// Command wake is the Lambda function for events: requests for runs, and the reaper's schedule.
+package main
+
+import (
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"sluice/functions/internal/bus"
+	"sluice/functions/internal/ending"
+	"sluice/functions/internal/machine"
+	"sluice/functions/internal/start"
+	"sluice/functions/internal/wake"
+	"sluice/functions/internal/wire"
+	"sluice/internal/edge"
+)
+
+func main() {
+	f := wire.Begin("wake", edge.RunMachine, edge.Bus)
+	executions := machine.StepFunctions{Client: sfn.NewFromConfig(f.AWS), Machine: f.RunMachine}
+	announcer := bus.EventBridge{Client: eventbridge.NewFromConfig(f.AWS), Bus: f.Bus}
+	h := &wake.Handler{
+		Starter: &start.Starter{Store: f.Store, Executions: executions},
+		Reaper: &wake.Reaper{Store: f.Store, Executions: executions,
+			Ending: &ending.Ending{Store: f.Store, Announcer: announcer}},
+		Log: f.Log,
+	}
+	lambda.Start(h.Handle)
+}
