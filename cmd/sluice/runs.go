@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"sluice/internal/core/sheet"
+	"sluice/internal/cost"
 	"sluice/internal/local"
 )
 
 type runsCmd struct {
 	ID   string `arg:"" optional:"" name:"run" help:"Show this run."`
 	JSON bool   `name:"json" help:"Print JSON: one object per line."`
+	Cost bool   `help:"With a run: what it used, and what that costs at AWS list prices, also per million rows."`
 	stateFlag
 }
 
@@ -23,6 +25,7 @@ func (*runsCmd) Help() string {
 	return `Examples:
   sluice runs                  all runs, the newest first
   sluice runs monday           one run in detail
+  sluice runs monday --cost    what its work costs on AWS
   sluice runs --json
 
 It only reads, and works while another process is at work on the runs. A run that is "interrupted" was at work when
@@ -41,6 +44,9 @@ func (c *runsCmd) Run(a *app) (err error) {
 	if c.ID != "" {
 		return c.one(ctx, a, st)
 	}
+	if c.Cost {
+		return usagef("--cost is for one run: sluice runs RUN --cost; `sluice runs` lists them")
+	}
 	return c.list(ctx, a, st)
 }
 
@@ -53,6 +59,7 @@ type entry struct {
 	WakeAt    *time.Time   `json:"wakeAt"`
 	Error     string       `json:"error,omitempty"`
 	Holds     []local.Hold `json:"holds,omitempty"`
+	Bill      *cost.Bill   `json:"bill,omitempty"` // with --cost
 
 	created time.Time
 }
@@ -132,8 +139,14 @@ func (c *runsCmd) one(ctx context.Context, a *app, st *local.State) error {
 			return err
 		}
 	}
-	if c.JSON {
+	if c.Cost {
+		e.Bill = billOf(r)
+	}
+	switch {
+	case c.JSON:
 		return a.printJSON(e)
+	case c.Cost:
+		return writeBill(a.stdout, e)
 	}
 	return printRun(a, e, r)
 }
