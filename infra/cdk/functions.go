@@ -25,15 +25,15 @@ const (
 	apiSeconds      = 29
 )
 
-// builtFunctions finds the folders of the built functions, by name.
+// builtFunctions finds the zips of the built functions, by name: functions/build.sh makes them.
 func builtFunctions(s settings) (map[string]string, error) {
 	code := map[string]string{}
 	for _, name := range []string{"runmap", "toolexec", "wake", "api"} {
-		folder := filepath.Join(s.Build, s.Architecture, name)
-		if _, err := os.Stat(filepath.Join(folder, "bootstrap")); err != nil {
-			return nil, fmt.Errorf("the function %s is not built: %w; run `make zips` first", name, err)
+		zip := filepath.Join(s.Build, s.Architecture, name, "bootstrap.zip")
+		if _, err := os.Stat(zip); err != nil {
+			return nil, fmt.Errorf("the function %s is not built: %w; run functions/build.sh first", name, err)
 		}
-		code[name] = folder
+		code[name] = zip
 	}
 	return code, nil
 }
@@ -73,7 +73,7 @@ func (s *stack) newFunctions(code map[string]string) {
 
 // newFunction makes a function with a role and a log group of its own. The role has no managed policy: those allow
 // every log group of the account.
-func (s *stack) newFunction(id, folder string, props awslambda.FunctionProps) awslambda.Function {
+func (s *stack) newFunction(id, zip string, props awslambda.FunctionProps) awslambda.Function {
 	role := awsiam.NewRole(s.scope, jsii.String(id+"Role"), &awsiam.RoleProps{
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
 	})
@@ -86,7 +86,7 @@ func (s *stack) newFunction(id, folder string, props awslambda.FunctionProps) aw
 		props.Architecture = awslambda.Architecture_X86_64()
 	}
 	props.Handler = jsii.String("bootstrap")
-	props.Code = awslambda.Code_FromAsset(&folder, nil)
+	props.Code = awslambda.Code_FromAsset(&zip, nil)
 	props.Role, props.LogGroup = role, logs
 	props.Environment = &map[string]*string{
 		"SLUICE_TABLE":     s.data.table.TableName(),

@@ -15,7 +15,7 @@ import (
 type settings struct {
 	Stack        string // name of the stack
 	Architecture string // of the functions: arm64 or amd64
-	Build        string // folder of the built functions: ARCHITECTURE/FUNCTION/bootstrap
+	Build        string // folder of the built functions: ARCHITECTURE/FUNCTION/bootstrap.zip
 	KeepData     bool   // the table and the bucket survive the stack, and the table cannot be deleted by accident
 	Table        string // an existing table to use, such as one restored from a backup; empty: the stack makes one
 	LogDays      int    // how long logs are kept

@@ -61,7 +61,7 @@ func placeholders(folder string) {
 			if err := os.MkdirAll(at, 0o755); err != nil {
 				panic(err)
 			}
-			if err := os.WriteFile(filepath.Join(at, "bootstrap"), []byte(name+" for "+arch), 0o755); err != nil {
+			if err := os.WriteFile(filepath.Join(at, "bootstrap.zip"), []byte(name+" for "+arch), 0o755); err != nil {
 				panic(err)
 			}
 		}
