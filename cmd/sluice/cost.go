@@ -29,11 +29,11 @@ func writeBill(w io.Writer, e entry) error {
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "%s\tused\t\tdollars\tper million rows\t\n", left(""))
+	fmt.Fprintf(t, "%s\tused\t\tdollars\tper million rows\t\n", nameCell(""))
 	for _, l := range b.Lines {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.6f\t%.4f\t\n", left(l.Name), amount(l.Quantity), l.Unit, l.Dollars, b.Scaled(l.Dollars))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.6f\t%.4f\t\n", nameCell(l.Name), amount(l.Quantity), l.Unit, l.Dollars, b.Scaled(l.Dollars))
 	}
-	fmt.Fprintf(t, "%s\t\t\t%.6f\t%.4f\t\n", left("total"), b.Total, b.PerMillion)
+	fmt.Fprintf(t, "%s\t\t\t%.6f\t%.4f\t\n", nameCell("total"), b.Total, b.PerMillion)
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -41,8 +41,8 @@ func writeBill(w io.Writer, e entry) error {
 	return err
 }
 
-// left fills a name up, so that it stands left among figures that stand right.
-func left(name string) string { return fmt.Sprintf("%-24s", name) }
+// nameCell fills a name up, so that it stands left among figures that stand right.
+func nameCell(name string) string { return fmt.Sprintf("%-24s", name) }
 
 // amount writes whole numbers in groups, others with three decimals.
 func amount(q float64) string {
