@@ -8,7 +8,7 @@ import (
 
 func TestRowsRunOnBothStores(t *testing.T) {
 	for _, store := range []string{"memory", "sqlite"} {
-		for load, calls := range map[string]float64{oneCall: 1, threeCalls: 3} {
+		for load, calls := range map[string]float64{oneCall: 1, threeCalls: 3, billed: 3} {
 			s, err := rowsRun(t.Context(), t.TempDir(), store, load, 500)
 			if err != nil {
 				t.Fatal(err)
