@@ -152,7 +152,10 @@ func TestRetries(t *testing.T) {
 			if s.TimeoutSeconds < 15*60 {
 				t.Errorf("%s: %s gives up after %d s, before the function does", file, name, s.TimeoutSeconds)
 			}
-			for _, e := range passing {
+			for _, e := range append(passing, "States.Timeout") {
+				if token := strings.HasSuffix(s.Resource, ".waitForTaskToken"); token && e == "States.Timeout" {
+					continue // there it means that nobody has answered yet
+				}
 				if s.attempts(e) == 0 {
 					t.Errorf("%s: %s does not try again after %s", file, name, e)
 				}
