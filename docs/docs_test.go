@@ -131,7 +131,7 @@ func TestCommandsExist(t *testing.T) {
 	makefile := read(t, "../Makefile")
 	sluice := build(t)
 	help := map[string]string{"": output(t, sluice, "--help")}
-	line := regexp.MustCompile("(?m)(?:^(?:\\$ |    )?|`)(?:bin/)?(sluice|make) ([a-z][a-z-]*)([^`\n]*)")
+	line := regexp.MustCompile("(?m)(?:^(?:\\$ |    )?|`)(?:bin/)?(sluice|make) ([a-z][a-z0-9-]*)([^`\n]*)")
 	flag := regexp.MustCompile(`--[a-z][a-z-]*`)
 	seen := 0
 	for _, page := range pages(t) {
