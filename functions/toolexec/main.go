@@ -20,6 +20,7 @@ func main() {
 		Secrets:    awssecret.New(f.AWS),
 		Blobs:      f.Store.Blobs,
 		Log:        f.Log,
+		Usage:      f.Usage,
 	}
 	lambda.Start(h.Handle)
 }

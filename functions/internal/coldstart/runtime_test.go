@@ -19,6 +19,7 @@ type answer struct {
 	body       []byte
 	asked      time.Duration // from the start of the program to its first request for work
 	answeredIn time.Duration // from the start of the program to its first answer
+	cpu        time.Duration // processor time of the program: what remains of these on a machine that is busy with other things
 }
 
 // invoke starts the program, gives it one event by the runtime API, and ends it.
@@ -70,6 +71,7 @@ func invoke(t testing.TB, program, event string) answer {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
+	got.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return got
 }
 
@@ -113,16 +115,20 @@ func TestFunctionsAnswerThePlatform(t *testing.T) {
 	}
 }
 
-// BenchmarkColdStart measures each program from its start to its first answer.
+// BenchmarkColdStart measures each program from its start to its first answer: the best of all rounds.
 func BenchmarkColdStart(b *testing.B) {
 	dir := build(b)
 	for name, e := range events {
 		b.Run(name, func(b *testing.B) {
+			least := answer{asked: time.Hour, answeredIn: time.Hour, cpu: time.Hour}
 			for b.Loop() {
 				got := invoke(b, filepath.Join(dir, name), e.event)
-				b.ReportMetric(float64(got.asked.Microseconds())/1000, "ms-to-next")
-				b.ReportMetric(float64(got.answeredIn.Microseconds())/1000, "ms-to-answer")
+				least.asked, least.answeredIn = min(least.asked, got.asked), min(least.answeredIn, got.answeredIn)
+				least.cpu = min(least.cpu, got.cpu)
 			}
+			b.ReportMetric(float64(least.asked.Microseconds())/1000, "ms-to-next")
+			b.ReportMetric(float64(least.answeredIn.Microseconds())/1000, "ms-to-answer")
+			b.ReportMetric(float64(least.cpu.Microseconds())/1000, "ms-cpu")
 		})
 	}
 }

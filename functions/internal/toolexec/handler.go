@@ -20,6 +20,7 @@ import (
 	"sluice/internal/core/call"
 	"sluice/internal/core/gateway"
 	"sluice/internal/core/pacer"
+	"sluice/internal/core/table"
 	"sluice/internal/edge"
 	"sluice/internal/invoke"
 )
@@ -32,7 +33,8 @@ type Handler struct {
 	Secrets    gateway.Secrets
 	Blobs      blob.Store
 	Log        *slog.Logger
-	MaxPayload int // of a response, in bytes; 0: invoke.MaxPayload
+	MaxPayload int                // of a response, in bytes; 0: invoke.MaxPayload
+	Usage      func() table.Usage // of the store, by this process; nil: not known
 
 	mu        sync.Mutex
 	executors map[string]*gateway.Executor // by the catalogue's digest: runs of one catalogue share credentials
@@ -47,7 +49,7 @@ const closeTime = 2 * time.Second
 
 // Handle executes the attempts of one invocation. Its errors are named, and come before anything is dispatched.
 func (h *Handler) Handle(ctx context.Context, raw json.RawMessage) (*invoke.Response, error) {
-	began := time.Now()
+	began, before := time.Now(), h.usage()
 	var req invoke.Request
 	if err := edge.Decode(raw, &req); err != nil {
 		return nil, err
@@ -61,9 +63,19 @@ func (h *Handler) Handle(ctx context.Context, raw json.RawMessage) (*invoke.Resp
 	}
 	answers := h.execute(ctx, e, req)
 	res, err := h.respond(ctx, req.Run, answers)
+	if res != nil {
+		res.Usage = h.usage().Sub(before)
+	}
 	edge.With(ctx, h.Log).Info("calls", slog.String(edge.KeyRun, req.Run), slog.Int(edge.KeyAttempts, len(req.Attempts)),
 		slog.Any("outcomes", tally(answers)), slog.Int64(edge.KeyMillis, time.Since(began).Milliseconds()))
 	return res, err
+}
+
+func (h *Handler) usage() table.Usage {
+	if h.Usage == nil {
+		return table.Usage{}
+	}
+	return h.Usage()
 }
 
 // executor returns the executor of the run's catalogue.

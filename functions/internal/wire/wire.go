@@ -48,6 +48,6 @@ func begin(name string, getenv func(string) string, need ...string) (*Function, 
 	bucket := objects.NewBucket(s3.NewFromConfig(cfg.AWS, func(o *s3.Options) { o.UsePathStyle = cfg.PathStyle }), cfg.Bucket, "")
 	return &Function{
 		Config: cfg, Log: edge.NewLogger(os.Stdout, cfg.LogLevel, name), Blobs: bucket, Usage: meter.Usage,
-		Store: &store.Store{Table: meter, Blobs: bucket}, Owner: strings.ToLower(ulid.Make().String()),
+		Store: &store.Store{Table: meter, Blobs: bucket, Meter: meter}, Owner: strings.ToLower(ulid.Make().String()),
 	}, nil
 }
