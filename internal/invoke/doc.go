@@ -8,6 +8,7 @@ import (
 	"context"
 
 	"sluice/internal/core/call"
+	"sluice/internal/core/table"
 )
 
 // Request is what toolexec is invoked with.
@@ -21,6 +22,7 @@ type Request struct {
 type Response struct {
 	Answers []call.Answer `json:"answers,omitempty"`
 	Object  string        `json:"object,omitempty"`
+	Usage   table.Usage   `json:"usage,omitzero"` // of the store by the invocation: permits, catalogues
 }
 
 // Lambda takes and gives at most 6 MB per synchronous invocation (Lambda quotas, "Invocation payload"): 6,291,456 bytes.

@@ -11,6 +11,7 @@ import (
 	"sluice/internal/core/blob"
 	"sluice/internal/core/call"
 	"sluice/internal/core/mapspec"
+	"sluice/internal/core/table"
 )
 
 // MaxBatch bounds the attempts of one invocation: their answers come back together, so a slow one delays the others.
@@ -30,6 +31,9 @@ type Gateway struct {
 	Catalogue *mapspec.Catalogue // says what may be repeated
 	Blobs     blob.Store
 	Batch     int // 0: MaxBatch
+
+	mu   sync.Mutex
+	used table.Usage
 }
 
 var _ call.Gateway = (*Gateway)(nil)
@@ -40,6 +44,13 @@ func New(invoker Invoker, run string, tools *mapspec.Catalogue, blobs blob.Store
 		tools = &mapspec.Catalogue{}
 	}
 	return &Gateway{Invoker: invoker, Run: run, Catalogue: tools, Blobs: blobs}
+}
+
+// Used is what the invocations that have answered asked of the store.
+func (g *Gateway) Used() table.Usage {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.used
 }
 
 // Execute implements call.Gateway. Batches are executed side by side.
@@ -142,6 +153,9 @@ func (g *Gateway) answers(ctx context.Context, payload []byte) ([]call.Answer, e
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return nil, err
 	}
+	g.mu.Lock()
+	g.used = g.used.Add(r.Usage)
+	g.mu.Unlock()
 	if r.Object == "" {
 		return r.Answers, nil
 	}
