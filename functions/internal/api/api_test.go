@@ -183,6 +183,10 @@ func TestStartsThatAreRefused(t *testing.T) {
 	bad("`limit`", goodMap+`,"rows":[{"x":1}],"limit":-1`)
 	bad("`concurrency`", goodMap+`,"rows":[{"x":1}],"concurrency":1001`)
 	bad("map.yaml:", `"map":"version: 1\ncolumns: 7\n","rows":[{"x":1}]`)
+	bad("timeout of 5m0s", `"map":"version: 1\ncolumns:\n  - {name: y, call: a.get, with: {x: 1}}\n","rows":[{"x":1}],`+
+		`"tools":"version: 1\nproviders: {a: {url: \"https://a.example\"}}\ntools: {a.get: {path: /x, timeout: 5m}}\n"`)
+	bad("takes its secret from the environment", `"map":"version: 1\ncolumns:\n  - {name: y, call: a.get, with: {x: 1}}\n","rows":[{"x":1}],`+
+		`"tools":"version: 1\nproviders: {a: {url: \"https://a.example\", auth: {header: X-Key, secret: \"env:AWS_SECRET_ACCESS_KEY\"}}}\ntools: {a.get: {path: /x}}\n"`)
 	bad("either `run` or an Idempotency-Key", goodMap+`,"rows":[{"x":1}],"run":"a"`, header("idempotency-KEY", "k"))
 	bad("too long", goodMap+`,"rows":[{"x":1}]`, header("Idempotency-Key", strings.Repeat("k", 256)))
 	for _, key := range []string{"runs/other/result.csv", "uploads/../runs/x", "uploads/", "/uploads/a", "uploads/a/../../b", "https://x"} {

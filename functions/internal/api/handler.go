@@ -138,7 +138,7 @@ func match(pattern, path string) (id string, ok bool) {
 }
 
 var (
-	errRoute  = errors.New("there is nothing here; see docs/api.md for the routes")
+	errRoute  = errors.New("there is nothing here; known are POST and GET /runs, GET /runs/{id}, GET /runs/{id}/export, POST /uploads")
 	errMethod = errors.New("this method is not possible here")
 )
 

@@ -9,11 +9,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"sluice/functions/internal/machine"
 	"sluice/internal/core/blob"
 	"sluice/internal/core/intake"
+	"sluice/internal/core/mapspec"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/edge"
@@ -155,4 +159,26 @@ func jsonl(rows []json.RawMessage) ([]byte, error) {
 		return nil, bad("`rows` is empty")
 	}
 	return b.Bytes(), nil
+}
+
+// MaxToolTimeout is the longest time that a tool's exchange may take in the cloud. The function that makes calls has
+// five minutes for one invocation; the rest is for the call's turn and for the answer.
+const MaxToolTimeout = 4 * time.Minute
+
+// checkTools refuses what a laptop could do and the cloud cannot.
+func checkTools(c *mapspec.Catalogue) error {
+	if c == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
+		if t := c.Tools[name]; t.Timeout > MaxToolTimeout {
+			return bad("tool %s has a timeout of %s; in the cloud at most %s are possible", name, t.Timeout, MaxToolTimeout)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		if strings.HasPrefix(c.Providers[name].Auth.Secret, "env:") {
+			return bad("provider %s takes its secret from the environment, which in the cloud is the function's own; use ssm:/name or secretsmanager:id#field", name)
+		}
+	}
+	return nil
 }

@@ -49,6 +49,9 @@ func (s *Starter) Start(ctx context.Context, req Request) (*sheet.Run, error) {
 	if err != nil {
 		return nil, bad("%v", err)
 	}
+	if err := checkTools(prepared.Tools()); err != nil {
+		return nil, err
+	}
 	if err := active.Add(ctx, s.Store.Table, req.Run); err != nil {
 		return nil, err
 	}

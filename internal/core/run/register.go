@@ -36,6 +36,9 @@ func Prepare(req Request) (*Prepared, error) {
 	return &Prepared{req: req, m: m, tools: tools}, checkID(req.ID)
 }
 
+// Tools is the catalogue that the run's calls are made by; nil if it has none.
+func (p *Prepared) Tools() *mapspec.Catalogue { return p.tools }
+
 // ErrNoSource: a run that is planned later must say where its input lies.
 var ErrNoSource = errors.New("the run does not say where its input lies")
 
