@@ -231,7 +231,8 @@ func TestKilledWhileReadingStartsAgain(t *testing.T) {
 func TestInterruptDuringAWaitParksAtOnce(t *testing.T) {
 	b := newBench(t)
 	b.write("in.csv", "x\nada\nhold\n")
-	p := b.start("run", "@map.yaml", "--tools", "@tools.yaml", "--in", "@in.csv", "--run", "r1", "--json")
+	p := b.start("run", "@map.yaml", "--tools", "@tools.yaml", "--in", "@in.csv", "--run", "r1", "--json",
+		"--concurrency", "1") // ada is answered before the provider is met that says to wait
 	eventually(t, "it says until when it is parked", func() bool { return strings.Contains(p.err.String(), "parked until ") })
 	if text := p.err.String(); !strings.Contains(text, "; acme: 429 until ") || !strings.Contains(text, "1 of 2 rows (50%)") {
 		t.Errorf("it says %q", text)
