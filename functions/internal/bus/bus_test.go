@@ -18,7 +18,9 @@ import (
 func TestAnEventThatTheBusRefusedIsAnError(t *testing.T) {
 	refuse := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var in struct{ Entries []struct{ EventBusName, Source, DetailType, Detail string } }
+		var in struct {
+			Entries []struct{ EventBusName, Source, DetailType, Detail string }
+		}
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || len(in.Entries) != 1 {
 			t.Fatalf("%+v, %v", in, err)
 		}
