@@ -82,7 +82,7 @@ func TestDigestOfAToolIsWhatACallMeans(t *testing.T) {
 	want := base.Tools["acme.company"].Digest
 	for _, c := range [][2]string{
 		{"rate: 20", "rate: 21"}, {"timeout: 20s", "timeout: 21s"}, {"attempts: 4", "attempts: 5"}, {"cache: 30d", "cache: 31d"}, {"cost: 0.01", "cost: 0.02"},
-		{"env:ACME_KEY", "env:OTHER"}, {"concurrency: 10", "concurrency: 11"}, {"idempotent: true", "idempotent: false"}, {"maxBody: 5MB", "maxBody: 6MB"},
+		{"env:ACME_KEY", "env:OTHER"}, {"concurrency: 10", "concurrency: 11"}, {"idempotent: true\n    fence: Idempotency-Key\n    retry: {attempts: 4}\n    cache: 30d", "fence: Idempotency-Key\n    retry: {attempts: 4}\n    idempotent: false"}, {"maxBody: 5MB", "maxBody: 6MB"},
 	} {
 		tool, cat := digests(c[0], c[1])
 		if tool != want {

@@ -154,6 +154,9 @@ func (p *toolParser) limitsOf(t *Tool, n *node) {
 	}
 	if v := n.get("cache"); v != nil && v.kind != kindNull {
 		t.Cache = p.duration(v, "cache", MaxCache)
+		if !t.Idempotent {
+			p.add(v.at, "say `idempotent: true` if asking again changes nothing", "the results of a tool that is not idempotent cannot be kept for later runs")
+		}
 	}
 	if v := n.get("retry"); v != nil && p.mapping(v, "retry", []string{"attempts"}) {
 		if a := v.get("attempts"); a != nil {
