@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,13 +28,16 @@ import (
 // function is toolexec as Lambda runs it. The invocations in broken end without a word, after their work.
 type function struct {
 	lambda.Handler
+	mu          sync.Mutex
 	invocations int
 	broken      map[int]bool
 }
 
 func (f *function) Invoke(ctx context.Context, payload []byte) (invoke.Result, error) {
+	f.mu.Lock()
 	f.invocations++
 	broken := f.broken[f.invocations]
+	f.mu.Unlock()
 	out, err := f.Handler.Invoke(context.WithoutCancel(ctx), payload)
 	if broken {
 		return invoke.Result{Failed: true, Payload: []byte(`{"errorType":"Runtime.ExitError"}`)}, nil
@@ -45,10 +49,15 @@ func (f *function) Invoke(ctx context.Context, payload []byte) (invoke.Result, e
 }
 
 // sender answers every request with its last segment.
-type sender struct{ sent int }
+type sender struct {
+	mu   sync.Mutex
+	sent int
+}
 
 func (s *sender) Send(_ context.Context, r *gateway.Request) (*gateway.Response, error) {
+	s.mu.Lock()
 	s.sent++
+	s.mu.Unlock()
 	what := r.URL[strings.LastIndexByte(r.URL, '/')+1:]
 	return &gateway.Response{Status: 200, Header: map[string][]string{"Content-Type": {"application/json"}}, Body: []byte(`"<` + what + `>"`)}, nil
 }
