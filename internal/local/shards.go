@@ -12,6 +12,9 @@ import (
 	"sluice/internal/core/run"
 )
 
+// processorsPerSlice is how many processors one slice keeps busy. More slices at once would only take more memory.
+const processorsPerSlice = 4
+
 // shards works the run's shards side by side, as many at once as there are processors for. The first that fails ends
 // the others; what they have saved stays.
 func (d *Driver) shards(ctx context.Context, job *run.Job) error {
@@ -20,7 +23,7 @@ func (d *Driver) shards(ctx context.Context, job *run.Job) error {
 	d.recordMu.Unlock()
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	places := make(chan struct{}, max(1, runtime.GOMAXPROCS(0)))
+	places := make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/processorsPerSlice))
 	var wg sync.WaitGroup
 	var stopped atomic.Bool
 	for shard := range job.Run.Shards {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 	"sluice/internal/core/sheet"
 )
 
-// memoBudget is how many bytes of results are remembered for identical calls of later rows.
-const memoBudget = 32 << 20
+// memoBudget is how many bytes of results are remembered for identical calls of later rows: some 50,000 small ones.
+const memoBudget = 16 << 20
 
 // unsentWindow is how long a call is repeated without charge while provably nothing can be sent (T1).
 const unsentWindow = 60 * time.Second
@@ -96,18 +97,53 @@ func (c *caller) make(ctx context.Context, q query) (found, error) {
 		return c.follow(ctx, shared)
 	}
 	// Only the owner looks for what is remembered: between a look and joining, another owner could come and go.
-	if v, ok := c.memo.Get(q.digest.String()); ok {
+	if a, ok := c.recall(q.digest); ok {
 		c.stats.reused.Add(1)
-		a := call.Answer{Outcome: call.Result, Value: v}
 		shared.Settle(a, q.next, nil)
 		return c.settle(q, a, q.next), nil
 	}
 	a, next, err := c.claimed(ctx, q)
-	if err == nil && (a.Outcome == call.Result || a.Outcome == call.Missing) {
-		c.memo.Put(q.digest.String(), valueOf(a))
+	if err == nil {
+		c.remember(q.digest, a)
 	}
 	shared.Settle(a, next, err)
 	return c.settle(q, a, next), err
+}
+
+// refusal marks the key under which a definite refusal is remembered.
+const refusal = "!"
+
+// remember keeps a result for identical calls of later rows, and a definite refusal too: a provider that calls a
+// question wrong will not be asked it again.
+func (c *caller) remember(d call.Digest, a call.Answer) {
+	switch {
+	case a.Outcome == call.Result || a.Outcome == call.Missing:
+		c.memo.Put(d.String(), valueOf(a))
+	case a.Outcome == call.Failed && definite(a.Status):
+		if b, err := json.Marshal(a.Error); err == nil {
+			c.memo.Put(refusal+d.String(), b)
+		}
+	}
+}
+
+// definite reports whether the status says that the request itself is wrong, and not the moment.
+func definite(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return status >= 400 && status < 500
+}
+
+func (c *caller) recall(d call.Digest) (call.Answer, bool) {
+	if v, ok := c.memo.Get(d.String()); ok {
+		return call.Answer{Outcome: call.Result, Value: v}, true
+	}
+	if v, ok := c.memo.Get(refusal + d.String()); ok {
+		a := call.Answer{Outcome: call.Failed}
+		return a, json.Unmarshal(v, &a.Error) == nil
+	}
+	return call.Answer{}, false
 }
 
 // follow waits for the identical call of another row; the place at work is free meanwhile.

@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"sluice/internal/core/call"
 	"sluice/internal/core/run"
+	"sluice/internal/core/sheet"
 	"sluice/internal/core/table"
 	"sluice/internal/core/table/tabletest"
 )
@@ -121,6 +123,7 @@ func crashEverywhere(t *testing.T, kind tabletest.Kind, concurrency int) {
 				t.Fatalf("write %d was lost and nobody said so", n)
 			}
 			faulty.Heal()
+			w.countsAgree()
 			if err != nil {
 				got, err = w.toTheEnd(eventful, eventfulRows())
 			}
@@ -143,5 +146,31 @@ func crashEverywhere(t *testing.T, kind tabletest.Kind, concurrency int) {
 			t.Logf("%d writes", n-1)
 			return
 		}
+	}
+}
+
+// countsAgree holds what the record says of a run, whatever has become of its processes, against its rows.
+func (w *world) countsAgree() {
+	w.t.Helper()
+	job, err := run.LoadJob(w.t.Context(), w.st, "r1")
+	if errors.Is(err, sheet.ErrNoRun) || err == nil && job.Run.Status == sheet.Staging {
+		return
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var counts sheet.Counts
+	for v, err := range job.Rows(w.t.Context(), w.ports()) {
+		switch {
+		case err != nil:
+			w.t.Fatal(err)
+		case v.Status == run.StatusCompleted:
+			counts.Completed++
+		case v.Status == run.StatusFailed:
+			counts.Failed++
+		}
+	}
+	if counts != job.Run.Counts {
+		w.t.Errorf("the record says %+v, the rows say %+v", job.Run.Counts, counts)
 	}
 }

@@ -208,3 +208,25 @@ func TestH10IdenticalCallsAreSharedWithPagesOfEarlierSlices(t *testing.T) {
 		}
 	})
 }
+
+// A question that the provider calls wrong is not asked again for the next row; one that failed for the moment is.
+func TestH10DefiniteRefusalsAreSharedToo(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.settings.Concurrency = 1
+		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+			status := 422
+			if strings.Contains(string(a.Input), "moment") {
+				status = 503
+			}
+			return call.Answer{Outcome: call.Failed, Dispatched: true, Status: status, Error: &call.Error{Code: "HTTP", Message: "no"}}
+		}
+		got := w.finish(w.start("r1", twoCalls, "x", "wrong", "wrong", "moment", "moment"))
+		if n := strings.Count(got, "one: HTTP: no"); n != 4 {
+			t.Errorf("%d rows failed: %s", n, got)
+		}
+		if wrong, moment := w.provider.calls("a.get", "wrong"), w.provider.calls("a.get", "moment"); wrong != 1 || moment != 2 {
+			t.Errorf("asked %d times what is wrong, %d times what failed for the moment", wrong, moment)
+		}
+	})
+}

@@ -98,12 +98,13 @@ var retryPuts = []time.Duration{50 * time.Millisecond, 250 * time.Millisecond}
 const saveTimeout = 20 * time.Second
 
 func (j *Journal) put(g *group) error {
-	stats, err := json.Marshal(j.stats())
+	counts, _ := j.Counted()
+	head, err := json.Marshal(groupHead{Counts: counts.Plus(g.ends), Stats: j.stats()})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
-	plain := make([]byte, 0, len(g.buf)+len(stats)+32)
-	plain = append(append(append(plain, `{"v":1,"s":`...), stats...), `,"r":[`...)
+	plain := make([]byte, 0, len(g.buf)+len(head)+32)
+	plain = append(append(append(plain, `{"v":1,"h":`...), head...), `,"r":[`...)
 	plain = append(append(plain, g.buf...), `]}`...)
 	e := store.Entry{Key: table.Key{Part: shardPart(j.run, j.shard), Sort: journalSort(g.at)}, Version: 1, Value: frame.SealFast(plain)}
 	if j.keep > 0 {

@@ -186,7 +186,7 @@ func Load(ctx context.Context, st *store.Store, id string) (*Run, error) {
 	return r, r.Refresh(ctx, st)
 }
 
-// Refresh sums up the checkpoints of the shards.
+// Refresh sums up how the shards stand, by their checkpoints and the newest groups of their journals.
 func (r *Run) Refresh(ctx context.Context, st *store.Store) error {
 	var counts Counts
 	var stats Stats
@@ -198,6 +198,14 @@ func (r *Run) Refresh(ctx context.Context, st *store.Store) error {
 		}
 		if err != nil {
 			return err
+		}
+		last, ok, err := newest(ctx, st, r.ID, shard, cp)
+		if err != nil {
+			return err
+		}
+		if ok {
+			last.Stats.Slices = max(last.Stats.Slices, cp.Stats.Slices)
+			cp.Counts, cp.Stats = last.Counts, last.Stats
 		}
 		counts, stats, used = counts.Plus(cp.Counts), stats.Plus(cp.Stats), used.Add(cp.Usage)
 	}

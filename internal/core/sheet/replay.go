@@ -17,33 +17,39 @@ import (
 // Group is a committed group of journal entries.
 type Group struct {
 	At      Position
-	Stats   Stats // as of the commit, of the whole shard
+	Counts  Counts // of the whole shard, this group included
+	Stats   Stats  // of the whole shard, as of the commit
 	Entries []Entry
-	Bytes   int
+}
+
+// groupHead says how the whole shard stands after a group, so that the newest group tells it without the others.
+type groupHead struct {
+	Counts Counts `json:"c"`
+	Stats  Stats  `json:"s"`
 }
 
 type groupForm struct {
-	V       int     `json:"v"`
-	Stats   Stats   `json:"s"`
-	Entries []Entry `json:"r"`
+	V       int       `json:"v"`
+	Head    groupHead `json:"h"`
+	Entries []Entry   `json:"r"`
 }
 
-// DecodeGroup reads a group's stored form.
-func DecodeGroup(framed []byte) (Stats, []Entry, error) {
+// DecodeGroup reads a group's stored form; At is left to the caller.
+func DecodeGroup(framed []byte) (Group, error) {
 	b, err := frame.Open(framed)
 	if err != nil {
-		return Stats{}, nil, err
+		return Group{}, err
 	}
 	var f groupForm
 	if err := json.Unmarshal(b, &f); err != nil {
-		return Stats{}, nil, fmt.Errorf("journal group: %w", err)
+		return Group{}, fmt.Errorf("journal group: %w", err)
 	}
 	for i := range f.Entries {
 		if f.Entries[i].Kind == Received && f.Entries[i].Value == nil && f.Entries[i].Error == nil && !f.Entries[i].Rejected {
 			f.Entries[i].Value = json.RawMessage("null") // absent and null are one in JSON's decoding
 		}
 	}
-	return f.Stats, f.Entries, nil
+	return Group{Counts: f.Head.Counts, Stats: f.Head.Stats, Entries: f.Entries}, nil
 }
 
 // Replay yields the groups of a shard's journal from a position on, in order.
@@ -73,11 +79,12 @@ func openGroup(ctx context.Context, st *store.Store, item table.Item) (Group, er
 	if err != nil {
 		return Group{}, fmt.Errorf("journal %s: %w", item.Sort, err)
 	}
-	stats, entries, err := DecodeGroup(b)
+	g, err := DecodeGroup(b)
 	if err != nil {
 		return Group{}, fmt.Errorf("journal %s: %w", item.Sort, err)
 	}
-	return Group{At: at, Stats: stats, Entries: entries, Bytes: len(b)}, nil
+	g.At = at
+	return g, nil
 }
 
 func parsePosition(sort string) (Position, error) {
@@ -91,6 +98,25 @@ func parsePosition(sort string) (Position, error) {
 		return Position{}, fmt.Errorf("journal key %q: %w", sort, err)
 	}
 	return Position{Epoch: epoch, Seq: seq}, nil
+}
+
+// newest is the last group of a shard's journal that the checkpoint's counts do not speak of yet; false if there is none.
+func newest(ctx context.Context, st *store.Store, run string, shard int, cp *Checkpoint) (Group, bool, error) {
+	q := table.Prefix(shardPart(run, shard), "j/")
+	q.From, q.Reverse = journalSort(cp.Counted), true
+	for item, err := range st.Table.Query(ctx, q) {
+		if err != nil {
+			return Group{}, false, err
+		}
+		g, err := openGroup(ctx, st, item)
+		if err != nil {
+			return Group{}, false, err
+		}
+		if cp.Reads(g.At) {
+			return g, true, nil
+		}
+	}
+	return Group{}, false, nil
 }
 
 // Cut removes the groups before a position, whose content the pages hold.
