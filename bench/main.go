@@ -4,6 +4,7 @@
 //	go run . durable            durable calls: every result on disk before the next call of its row
 //	go run . limits             how much of a provider's limit is used, against the bound that the limit sets
 //	go run . rows               rows per second, memory and what is written, on both stores
+//	go run . cost               what a run would cost on AWS, per million rows
 //	go run . durable --help     options of a command
 package main
 
@@ -27,7 +28,7 @@ func main() {
 
 func command(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what to measure: go run . durable, limits or rows")
+		return errors.New("say what to measure: go run . durable, limits, rows or cost")
 	}
 	switch args[0] {
 	case "durable":
@@ -36,7 +37,9 @@ func command(ctx context.Context, args []string) error {
 		return limitsCommand(ctx, args[1:])
 	case "rows":
 		return rowsCommand(ctx, args[1:])
+	case "cost":
+		return costCommand(ctx, args[1:])
 	default:
-		return fmt.Errorf("unknown command %q; there are: durable, limits and rows", args[0])
+		return fmt.Errorf("unknown command %q; there are: durable, limits, rows and cost", args[0])
 	}
 }

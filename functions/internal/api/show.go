@@ -10,6 +10,7 @@ import (
 	"sluice/functions/internal/ending"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
+	"sluice/internal/cost"
 	"sluice/internal/edge"
 )
 
@@ -29,6 +30,7 @@ type View struct {
 	FinishedAt time.Time    `json:"finishedAt,omitzero"`
 	WakeAt     time.Time    `json:"wakeAt,omitzero"` // parked: nothing happens before
 	Stats      sheet.Stats  `json:"stats"`
+	Bill       *cost.Bill   `json:"bill,omitempty"` // so far, at list prices; of one run, not in lists
 }
 
 func (h *Handler) view(ctx context.Context, r *sheet.Run) (View, error) {
@@ -47,6 +49,8 @@ func (h *Handler) showRun(ctx context.Context, r *request) (reply, error) {
 		return reply{}, err
 	}
 	v, err := h.view(ctx, rec)
+	bill := cost.Of(cost.Used(rec))
+	v.Bill = &bill
 	return reply{http.StatusOK, v}, err
 }
 

@@ -37,10 +37,11 @@ func (s *Stored) Of(ctx context.Context, run string) (*mapspec.Catalogue, error)
 	if c != nil {
 		return c, nil
 	}
-	if _, err := sheet.Load(ctx, s.Store, run); err != nil {
-		return nil, err // a run that is not there has no catalogue either, and a better name for that
+	rec, err := sheet.Load(ctx, s.Store, run)
+	if err != nil {
+		return nil, err
 	}
-	docs, err := sheet.LoadDocuments(ctx, s.Store, run)
+	docs, err := rec.Documents(ctx, s.Store)
 	if err != nil {
 		return nil, err
 	}

@@ -177,10 +177,11 @@ func TestCataloguesAreKept(t *testing.T) {
 		if id == "bare" {
 			docs.Tools = nil
 		}
-		if err := sheet.SaveDocuments(t.Context(), s.Store, id, docs); err != nil {
+		rec := &sheet.Run{ID: id, Status: sheet.Completed}
+		if err := rec.SaveDocuments(t.Context(), s.Store, docs); err != nil {
 			t.Fatal(err)
 		}
-		if err := sheet.Create(t.Context(), s.Store, &sheet.Run{ID: id, Status: sheet.Completed}); err != nil {
+		if err := sheet.Create(t.Context(), s.Store, rec); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -33,7 +33,7 @@ func LoadJob(ctx context.Context, st *store.Store, id string) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs, err := sheet.LoadDocuments(ctx, st, id)
+	docs, err := r.Documents(ctx, st)
 	if err != nil {
 		return nil, err
 	}

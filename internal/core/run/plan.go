@@ -201,7 +201,7 @@ func reserve(ctx context.Context, st *store.Store, req Request, m *mapspec.Map, 
 	if rec.ID == "" {
 		rec.ID = strings.ToLower(ulid.Make().String())
 	}
-	if err := sheet.SaveDocuments(ctx, st, rec.ID, req.Documents); err != nil {
+	if err := rec.SaveDocuments(ctx, st, req.Documents); err != nil {
 		return nil, err
 	}
 	err = sheet.Create(ctx, st, rec)

@@ -19,24 +19,25 @@ type Documents struct {
 	Tools     []byte `json:"tools,omitempty"`
 }
 
-// SaveDocuments stores them; they are written before the run's record, so that no record is without them.
-func SaveDocuments(ctx context.Context, st *store.Store, id string, d Documents) error {
+// SaveDocuments stores them; they are written before the run's record, so that no record is without them. They are
+// kept by their digest: of two starts of one id with different maps, the loser does not leave its own behind.
+func (r *Run) SaveDocuments(ctx context.Context, st *store.Store, d Documents) error {
 	b, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
-	return st.Save(ctx, documentKey(id, "source"), 1, frame.Seal(b), table.Always())
+	return st.Save(ctx, documentKey(r), 1, frame.Seal(b), table.Always())
 }
 
-// LoadDocuments reads them back.
-func LoadDocuments(ctx context.Context, st *store.Store, id string) (Documents, error) {
+// Documents reads them back.
+func (r *Run) Documents(ctx context.Context, st *store.Store) (Documents, error) {
 	var d Documents
-	b, _, err := st.Load(ctx, documentKey(id, "source"))
+	b, _, err := st.Load(ctx, documentKey(r))
 	if err != nil {
-		return d, fmt.Errorf("map of run %s: %w", id, err)
+		return d, fmt.Errorf("map of run %s: %w", r.ID, err)
 	}
 	if b, err = frame.Open(b); err != nil {
-		return d, fmt.Errorf("map of run %s: %w", id, err)
+		return d, fmt.Errorf("map of run %s: %w", r.ID, err)
 	}
 	return d, json.Unmarshal(b, &d)
 }

@@ -10,7 +10,7 @@ import (
 // and removed without touching another.
 //
 //	runs                    <id>                    the list of runs
-//	run/<id>                record, map, tools      what the run is
+//	run/<id>                record, doc/<digest>    what the run is
 //	run/<id>/in             pages, manifest         sealed input (package intake)
 //	run/<id>/out            p/<page>/<epoch>        result pages
 //	run/<id>/shard/<n>      checkpoint              who works the shard, and from where
@@ -23,7 +23,7 @@ func recordKey(id string) table.Key { return table.Key{Part: runPart(id), Sort: 
 
 func listKey(id string) table.Key { return table.Key{Part: listPart, Sort: id} }
 
-func documentKey(id, name string) table.Key { return table.Key{Part: runPart(id), Sort: "doc/" + name} }
+func documentKey(r *Run) table.Key { return table.Key{Part: runPart(r.ID), Sort: "doc/" + r.MapDigest} }
 
 func shardPart(id string, shard int) string { return fmt.Sprintf("run/%s/shard/%04d", id, shard) }
 
