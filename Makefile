@@ -11,7 +11,7 @@ LINT      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: help build demo test check race e2e short-fuzz bench-module lint fuzz bench clean go-is-there cc-is-there
+.PHONY: help build demo test check race e2e cloud zips short-fuzz bench-module infra-module lint fuzz bench clean go-is-there cc-is-there node-is-there
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ build: go-is-there ## Build the commands into bin/: sluice, and providersim, whi
 demo: build ## Build everything and run examples/ against simulated providers (about a minute)
 	@examples/demo.sh
 
-test: check race e2e short-fuzz bench-module ## Everything that must hold: format, vet, all tests with the race detector, short fuzzing
+test: check race e2e cloud short-fuzz bench-module infra-module ## Everything that must hold: format, vet, all tests with the race detector, short fuzzing
 
 check: go-is-there ## gofmt and go vet
 	@files=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
@@ -35,7 +35,13 @@ race: go-is-there cc-is-there ## Tests with the race detector; PKG=./internal/co
 
 # By itself: it holds the built programs against the clock, and other tests would take the processor away from them.
 e2e: go-is-there ## The built programs over real sockets: the demo, kills, limits, outages, memory (about two minutes)
-	$(GO) test -timeout 15m $(TESTFLAGS) ./e2e/...
+	$(GO) test -timeout 15m $(TESTFLAGS) ./e2e/laptop
+
+cloud: go-is-there node-is-there ## Deploys to an emulator of AWS, and runs the demo and more there (about ten minutes the first time)
+	$(GO) test -timeout 30m $(TESTFLAGS) ./e2e/cloud
+
+zips: go-is-there ## Build the functions for deployment into build/
+	functions/build.sh
 
 short-fuzz: go-is-there ## Each fuzz target for three seconds
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=3s
@@ -50,6 +56,9 @@ fuzz: go-is-there ## Each fuzz target for a minute, or FUZZTIME=10m; PKG=./inter
 
 bench-module: go-is-there ## Vet, build and test the comparison with peers (its own module)
 	cd bench && $(GO) vet ./... && $(GO) build -o /dev/null ./... && $(GO) test $(TESTFLAGS) ./...
+
+infra-module: go-is-there ## Vet and test the cloud deployment's template (its own module; the first build takes minutes)
+	cd infra/cdk && $(GO) vet . && CDK_VALIDATION=false $(GO) test $(TESTFLAGS) .
 
 bench: go-is-there ## Durable calls beside DBOS, River and go-workflows (about two minutes)
 	cd bench && $(GO) run . durable
@@ -69,3 +78,6 @@ go-is-there:
 cc-is-there:
 	@test "$$($(GO) env CGO_ENABLED)" = 1 && command -v "$$($(GO) env CC)" >/dev/null || \
 		{ echo "The race detector needs a C compiler ($$($(GO) env CC), with CGO_ENABLED=1)." >&2; exit 1; }
+
+node-is-there:
+	@for tool in node npm python3; do command -v $$tool >/dev/null || { echo "$$tool is needed: the emulator of AWS and the CDK command line run on Node.js 20 and Python 3.10, or newer." >&2; exit 1; }; done
