@@ -46,8 +46,11 @@ type Handler struct {
 	Usage    func() table.Usage // of the store, by this process; nil: not known
 }
 
-// Settings of slices in the cloud: writes are billed there by size, so a commit lingers for what comes with it.
-func Settings() run.Settings { return run.Settings{Linger: 25 * time.Millisecond} }
+// Settings of slices in the cloud, where each write and each batch of calls is billed: they wait for company, and the
+// journal is left to expire, because deleting an item costs as much as writing it.
+func Settings() run.Settings {
+	return run.Settings{Linger: 25 * time.Millisecond, Keep: 48 * time.Hour}
+}
 
 // Handle does one operation. Its errors are named ones, for the machine's Retry and Catch.
 func (h *Handler) Handle(ctx context.Context, raw json.RawMessage) (any, error) {

@@ -41,8 +41,9 @@ type Settings struct {
 	Concurrency int         // rows at work at once; 0: the map's, or AutoConcurrency
 	MaxWaiting  int         // 0: MaxWaiting
 	Budget      hold.Budget // resident waiting; zero: the default of 5 s
-	// Linger and Keep are for stores that bill every write (package sheet, JournalOptions): how long results wait for
-	// company before they are committed, and how long the journal is kept instead of being cut.
+	// Linger and Keep are for where every write and every batch of calls is billed: how long results wait for company
+	// before they are committed, and calls before they are sent; and how long the journal is kept instead of being cut
+	// (package sheet, JournalOptions).
 	Linger   time.Duration
 	Keep     time.Duration
 	Lease    time.Duration

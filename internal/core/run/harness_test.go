@@ -71,6 +71,7 @@ type provider struct {
 	asked   []asked
 	answer  func(a call.Attempt, nth int) call.Answer // nth: how often this input was asked before
 	seen    map[string]int
+	batches int
 	fail    error
 }
 
@@ -85,6 +86,9 @@ type asked struct {
 
 func (p *provider) Execute(ctx context.Context, batch []call.Attempt, deliver func(int, call.Answer)) error {
 	var wg sync.WaitGroup
+	p.mu.Lock()
+	p.batches++
+	p.mu.Unlock()
 	for i, a := range batch {
 		p.mu.Lock()
 		if p.fail != nil {

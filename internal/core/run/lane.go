@@ -24,6 +24,7 @@ type lane struct {
 	journal  *sheet.Journal
 	owned    func(time.Time) error // whether the shard is still the slice's
 	budget   time.Duration
+	linger   time.Duration // how long a call waits for company, where every batch is billed
 	stats    *tally
 
 	mu        sync.Mutex
@@ -45,6 +46,7 @@ type turn struct {
 	attempt call.Attempt
 	intent  *intent // of a call that must not be repeated; nil for others
 	seq     int64
+	since   time.Time
 	paused  bool // its row has given its place up
 	answer  chan reply
 }
@@ -54,8 +56,11 @@ type reply struct {
 	err error
 }
 
-func newLane(p *mapspec.Provider, gw call.Gateway, pl *pool, j *sheet.Journal, budget time.Duration) *lane {
-	return &lane{provider: p, gateway: gw, pool: pl, journal: j, budget: budget, kick: make(chan struct{}, 1)}
+func newLane(p *mapspec.Provider, s *slice) *lane {
+	return &lane{
+		provider: p, gateway: s.ports.Gateway, pool: s.pool, journal: s.journal, owned: s.owned, stats: s.tally,
+		budget: s.set.Budget.Limit, linger: s.set.Linger, kick: make(chan struct{}, 1),
+	}
 }
 
 // troubleWait is how often a lane looks whether results can be saved again.
@@ -67,7 +72,7 @@ func (l *lane) do(ctx context.Context, a call.Attempt, in *intent) (call.Answer,
 	if ctx.Err() != nil {
 		return call.Answer{}, context.Cause(ctx)
 	}
-	t := &turn{attempt: a, intent: in, answer: make(chan reply, 1)}
+	t := &turn{attempt: a, intent: in, since: time.Now(), answer: make(chan reply, 1)}
 	l.mu.Lock()
 	t.seq = l.seq
 	l.seq++
@@ -186,6 +191,9 @@ func (l *lane) next(now time.Time) ([]*turn, time.Duration) {
 	}
 	if l.journal.Trouble() {
 		return nil, troubleWait
+	}
+	if wait := l.queue[0].since.Add(l.linger).Sub(now); wait > 0 && len(l.queue) < batchSize {
+		return nil, wait
 	}
 	n := 0
 	for n < len(l.queue) && n < batchSize {

@@ -275,3 +275,19 @@ func TestQ9CheckpointStaysSmall(t *testing.T) {
 		}
 	})
 }
+
+// Where batches are billed, calls that come within a moment travel together.
+func TestCallsWaitForCompany(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.settings.Linger = 25 * time.Millisecond
+		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+			time.Sleep(time.Duration(len(a.Input)%7) * time.Millisecond) // they come back one after the other
+			return echo(a, nth)
+		}
+		w.finish(w.start("r1", twoCalls, rows(128)...))
+		if n := w.provider.batches; n > 12 { // 256 calls, up to 64 at once
+			t.Errorf("%d batches", n)
+		}
+	})
+}

@@ -179,8 +179,7 @@ func (s *slice) newCaller(memo *call.Memo) *caller {
 			Shard: fmt.Sprintf("%s/%d", run.ID, s.shard), Epoch: s.cp.Epoch}},
 	}
 	for name, p := range s.job.usedProviders() {
-		c.lanes[name] = newLane(p, s.ports.Gateway, s.pool, s.journal, s.set.Budget.Limit)
-		c.lanes[name].owned, c.lanes[name].stats = s.owned, s.tally
+		c.lanes[name] = newLane(p, s)
 	}
 	return c
 }
