@@ -1,0 +1,170 @@
+package cloud
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sluice/internal/providersim"
+)
+
+// providers are simulated, and served by the test.
+type providers struct {
+	t   *testing.T
+	sim *providersim.Sim
+	url string
+
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+// Write takes the simulator's log.
+func (p *providers) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+// grace is how long after a provider's first refusal calls may still come: other processes learn of a hold within a
+// second, and have their calls under way then.
+const grace = 1500 * time.Millisecond
+
+// simulate serves providers until the test ends.
+func simulate(t *testing.T, list ...providersim.Provider) *providers {
+	t.Helper()
+	sim, err := providersim.New(providersim.Config{Providers: list, Grace: providersim.Duration(grace)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const here = "127.0.0.1"
+	host := cmp.Or(os.Getenv("SLUICE_E2E_HOST"), here)
+	at := here + ":0"
+	if host != here { // functions in containers come from elsewhere
+		at = ":0"
+	}
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	p := &providers{t: t, sim: sim, url: "http://" + net.JoinHostPort(host, port)}
+	sim.LogTo(p)
+	server := &http.Server{Handler: sim.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return p
+}
+
+// request is one line of the simulator's log.
+type request struct {
+	Time    time.Time
+	Request string
+	Refusal string
+	Status  int
+	Millis  int64
+}
+
+func (r request) end() time.Time { return r.Time.Add(time.Duration(r.Millis) * time.Millisecond) }
+
+// requests are all requests so far, by their end.
+func (p *providers) requests() (all []request) {
+	p.t.Helper()
+	p.mu.Lock()
+	lines := json.NewDecoder(bytes.NewReader(bytes.Clone(p.log.Bytes())))
+	p.mu.Unlock()
+	for lines.More() {
+		var r request
+		if err := lines.Decode(&r); err != nil {
+			p.t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func (p *providers) report(provider string) providersim.ProviderReport {
+	return p.sim.Report().Providers[provider]
+}
+
+// named makes a provider's name that no other test and no earlier run of the tests shares, since limits are
+// shared by all runs that use a provider.
+func named(test string) string { return test + "-" + unique }
+
+// verifying is a run that asks a verifier once for each row. The provider's limit is declared.
+func (p *providers) verifying(run, provider string, rate int, per time.Duration, rows []map[string]any) order {
+	return order{Run: run, Rows: rows, Map: fmt.Sprintf(`version: 1
+name: verify
+key: email
+columns:
+  - {name: ok, call: %s.verify, with: {email: "${row.email}"}, onError: {value: refused}}
+`, provider), Tools: fmt.Sprintf(`version: 1
+providers:
+  %[1]s: {url: "%[2]s/%[1]s", allowPrivate: true, limits: [{rate: %[3]d, per: %[4]v}]}
+tools:
+  %[1]s.verify: {method: POST, path: /verify, body: {email: "${input.email}"}, input: {email: string}, fence: Idempotency-Key, result: "${body.deliverable}"}
+`, provider, p.url, rate, per)}
+}
+
+// people are rows with n addresses that no other test has.
+func people(test string, n int) (rows []map[string]any) {
+	for i := range n {
+		rows = append(rows, map[string]any{"email": fmt.Sprintf("p%d@%s.example", i, test)})
+	}
+	return rows
+}
+
+// verified checks the table of such a run, in the order of its rows, against what the provider says when it is asked directly.
+func (p *providers) verified(provider, table string, rows []map[string]any) {
+	p.t.Helper()
+	got := records(p.t, table)
+	if len(got) != len(rows)+1 || strings.Join(got[0], ",") != "email,ok" {
+		p.t.Fatalf("%d lines, want %d and a header; they begin %v", len(got), len(rows)+1, got[0])
+	}
+	for i, row := range rows {
+		email := row["email"].(string)
+		if want := p.ask(provider, email); got[i+1][0] != email || got[i+1][1] != want {
+			p.t.Errorf("row %d is %v, want %s,%s", i+1, got[i+1], email, want)
+		}
+	}
+}
+
+// ask asks the provider itself. It may have to wait for its turn, as everybody.
+func (p *providers) ask(provider, email string) string {
+	p.t.Helper()
+	for {
+		req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.url+"/"+provider+"/verify", strings.NewReader(`{"email":"`+email+`"}`))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		status, b := exchange(p.t, req)
+		switch status {
+		case http.StatusOK:
+			var answer struct{ Deliverable bool }
+			if err := json.Unmarshal(b, &answer); err != nil {
+				p.t.Fatal(err)
+			}
+			return fmt.Sprint(answer.Deliverable)
+		case http.StatusUnprocessableEntity:
+			return "refused"
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func records(t *testing.T, table string) [][]string {
+	t.Helper()
+	all, err := csv.NewReader(strings.NewReader(table)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
