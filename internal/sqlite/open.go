@@ -58,7 +58,7 @@ func prepareFile(c *conn, path string) error {
 		"PRAGMA synchronous = FULL", // every commit is synced; the default in WAL mode would lose the last ones
 		"PRAGMA wal_autocheckpoint = 4000",
 		"PRAGMA journal_size_limit = 67108864",
-		"PRAGMA cache_size = -16384", // KiB
+		"PRAGMA cache_size = -1024", // KiB; what is read was written long ago, what is written is rarely read soon
 	} {
 		if _, err := c.exec(pragma); err != nil {
 			return err
