@@ -11,7 +11,7 @@ LINT      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: help build demo test check race e2e cloud zips short-fuzz bench-module infra-module lint fuzz bench clean go-is-there cc-is-there node-is-there
+.PHONY: help build demo test check race e2e cloud localstack zips short-fuzz bench-module infra-module lint fuzz bench clean go-is-there cc-is-there node-is-there
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,14 @@ e2e: go-is-there ## The built programs over real sockets: the demo, kills, limit
 
 cloud: go-is-there node-is-there ## Deploys to an emulator of AWS, and runs the demo and more there (about ten minutes the first time)
 	$(GO) test -timeout 30m $(TESTFLAGS) ./e2e/cloud
+
+localstack: go-is-there node-is-there ## The cloud suite and the adapters' suites on LocalStack, which needs Docker
+	@docker info >/dev/null 2>&1 || { echo "make localstack needs a running Docker; make cloud does the same without it, on another emulator." >&2; exit 1; }
+	docker compose -f e2e/localstack/compose.yaml up --detach --wait
+	status=0; \
+	SLUICE_TEST_ENDPOINT=http://127.0.0.1:4566 $(GO) test $(TESTFLAGS) ./internal/dynamo ./internal/objects || status=1; \
+	AWS_ENDPOINT_URL=http://127.0.0.1:4566 SLUICE_E2E_HOST=host.docker.internal $(GO) test -timeout 30m $(TESTFLAGS) ./e2e/cloud || status=1; \
+	docker compose -f e2e/localstack/compose.yaml down; exit $$status
 
 zips: go-is-there ## Build the functions for deployment into build/
 	functions/build.sh
