@@ -37,6 +37,7 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 	cp, before := s.cp, s.cp.From
 	cp.From = s.pages.from()
 	cp.Pending, cp.Cursor = s.pool.pending()
+	cp.Reach = max(cp.Reach, cp.Cursor)
 	cp.Counts, cp.Counted = s.journal.Counted()
 	if cp.Counted.Before(cp.From) {
 		cp.From = cp.Counted

@@ -17,6 +17,7 @@ type past struct {
 	counts sheet.Counts
 	stats  sheet.Stats
 	pages  map[int]*pastPage
+	reach  int64           // behind the last row that was admitted, as far as is known
 	ends   map[int64]int64 // by epoch: where its journal ended when it was read
 	job    *Job
 }
@@ -29,7 +30,7 @@ type pastPage struct {
 // replay rebuilds the pages that the journal speaks of: their saved state, and every entry since. It is the same
 // for a park and for a crash. Only read, so that a view of a run at work can use it too.
 func (j *Job) replay(ctx context.Context, cp *sheet.Checkpoint, shard int, p Ports) (*past, error) {
-	x := &past{counts: cp.Counts, stats: cp.Stats, pages: map[int]*pastPage{}, ends: map[int64]int64{}, job: j}
+	x := &past{counts: cp.Counts, stats: cp.Stats, reach: max(cp.Reach, cp.Cursor), pages: map[int]*pastPage{}, ends: map[int64]int64{}, job: j}
 	counted := map[int64]bool{}
 	for g, err := range sheet.Replay(ctx, p.Store, j.Run.ID, shard, cp.From) {
 		if err != nil {
@@ -80,6 +81,7 @@ func (x *past) apply(ctx context.Context, p Ports, e *sheet.Entry, at sheet.Posi
 	if e.Row < 0 || e.Row >= x.job.Run.Sealed.Rows {
 		return fmt.Errorf("journal: an entry of row %d, the run has %d", e.Row, x.job.Run.Sealed.Rows)
 	}
+	x.reach = max(x.reach, e.Row+1)
 	n := pageOf(x.job.manifest, e.Row)
 	page := x.pages[n]
 	if page == nil {
@@ -121,16 +123,16 @@ func (x *past) remember(memo *call.Memo) {
 	}
 }
 
-// recentPages is how many saved pages before the cursor a slice reads for results that identical calls may share.
+// recentPages is how many of the last saved pages a slice reads for results that identical calls may share.
 const recentPages = 16
 
 // recall reads the newest saved pages of the shard into the memo: without them, a slice that goes on after a park or
 // a crash would pay again for a call that an identical row of an earlier page has made.
 func (x *past) recall(ctx context.Context, p Ports, cp *sheet.Checkpoint, memo *call.Memo) error {
-	if !x.job.sharesCalls() || cp.Cursor == 0 {
+	if !x.job.sharesCalls() || x.reach == 0 {
 		return nil
 	}
-	last := pageOf(x.job.manifest, cp.Cursor-1)
+	last := pageOf(x.job.manifest, x.reach-1)
 	for n := last; n >= cp.FirstPage && n > last-recentPages; n-- {
 		if x.pages[n] != nil {
 			continue // its journal has been read

@@ -64,7 +64,7 @@ func (j *Job) Slice(ctx context.Context, ports Ports, shard int, set Settings) (
 	if err != nil {
 		return Result{}, s.abandon(err)
 	}
-	cp.Closed = past.closed(cp)
+	cp.Closed, cp.Reach = past.closed(cp), past.reach
 	memo := call.NewMemo(memoBudget)
 	if err := past.recall(s.ctx, ports, cp, memo); err != nil {
 		return Result{}, s.abandon(err)
@@ -119,7 +119,7 @@ func (s *slice) wire(past *past, memo *call.Memo) {
 		Run: run, Shard: s.shard, Epoch: s.cp.Epoch, Counts: past.counts, Linger: s.set.Linger, Keep: s.set.Keep, Stats: s.tally.stats, Told: s.saved,
 	})
 	s.pages = newPages(s.job, st, s.cp.Epoch, s.journal, s.drain)
-	s.pages.begun = s.cp.Cursor
+	s.pages.begun = s.cp.Reach
 	s.caller = s.newCaller(memo)
 	s.pool.freed, s.pool.stalled = s.caller.wakeLanes, s.caller.stalled
 	past.remember(memo)

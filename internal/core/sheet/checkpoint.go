@@ -41,8 +41,9 @@ type Checkpoint struct {
 	Owner      string      `json:"owner,omitempty"`
 	LeaseUntil time.Time   `json:"leaseUntil,omitzero"`
 	FirstPage  int         `json:"firstPage"`
-	EndPage    int         `json:"endPage"` // exclusive
-	Cursor     int64       `json:"cursor"`  // first row that was never admitted
+	EndPage    int         `json:"endPage"`         // exclusive
+	Cursor     int64       `json:"cursor"`          // rows from here on are still to be gone through
+	Reach      int64       `json:"reach,omitempty"` // no row from here on was ever admitted; past Cursor after a crash, until that has caught up
 	Pending    []Pending   `json:"pending,omitempty"`
 	From       Position    `json:"from"`             // replay the journal from here
 	FromAt     time.Time   `json:"fromAt,omitzero"`  // when From moved last
