@@ -16,7 +16,7 @@ func main() {
 	h := &toolexec.Handler{
 		Catalogues: &toolexec.Stored{Store: f.Store},
 		Pacer:      pacer.New(f.Store.Table, f.Owner),
-		Sender:     provider.New(provider.Options{}),
+		Sender:     provider.New(provider.Options{OnlyPublic: !f.AllowPrivate}),
 		Secrets:    awssecret.New(f.AWS),
 		Blobs:      f.Store.Blobs,
 		Log:        f.Log,

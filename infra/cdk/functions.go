@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -49,6 +50,7 @@ func (s *stack) newFunctions(code map[string]string) {
 		Timeout:                      minutes(toolexecMinutes),
 		ReservedConcurrentExecutions: reserved(set.ToolexecConcurrency),
 	})
+	s.functions.toolexec.AddEnvironment(jsii.String("SLUICE_ALLOW_PRIVATE"), jsii.String(strconv.FormatBool(set.AllowPrivate)), nil)
 	s.functions.runmap = s.newFunction("Runmap", code["runmap"], awslambda.FunctionProps{
 		Description:                  jsii.String("Plans runs, works their shards slice by slice, finishes them"),
 		MemorySize:                   jsii.Number(set.RunmapMemory),

@@ -105,13 +105,16 @@ func function(t *testing.T, from tmpl, name string) resource {
 func TestFunctionsGetTheEnvironmentThatTheyRead(t *testing.T) {
 	common := []string{"SLUICE_BUCKET", "SLUICE_BUS", "SLUICE_LOG_LEVEL", "SLUICE_TABLE"}
 	for name, extra := range map[string][]string{
-		"Runmap": {"SLUICE_TOOLEXEC"}, "Toolexec": nil, "Wake": {"SLUICE_RUN_MACHINE_ARN"}, "Api": {"SLUICE_RUN_MACHINE_ARN"},
+		"Runmap": {"SLUICE_TOOLEXEC"}, "Toolexec": {"SLUICE_ALLOW_PRIVATE"}, "Wake": {"SLUICE_RUN_MACHINE_ARN"}, "Api": {"SLUICE_RUN_MACHINE_ARN"},
 	} {
 		variables, _ := function(t, template, name).at("Environment", "Variables").(map[string]any)
 		want := slices.Sorted(slices.Values(append(slices.Clone(common), extra...)))
 		if got := slices.Sorted(maps.Keys(variables)); !slices.Equal(got, want) {
 			t.Errorf("%s has %v, want %v", name, got, want)
 		}
+	}
+	if got := function(t, template, "Toolexec").at("Environment", "Variables", "SLUICE_ALLOW_PRIVATE"); got != "false" {
+		t.Errorf("private addresses are allowed by default: %v", got)
 	}
 }
 

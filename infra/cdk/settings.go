@@ -33,6 +33,8 @@ type settings struct {
 	SecretNames      []string // secrets in Secrets Manager: names, or prefixes that end with /
 	SecretKeys       []string // ARNs of the KMS keys of your own that encrypt them
 
+	AllowPrivate bool // tools may reach private addresses, if their provider says so: for emulators and for providers inside a VPC
+
 	AlarmTopic string // ARN of the SNS topic that alarms go to; empty: they show on the dashboard only
 	APIRate    int    // requests per second
 	APIBurst   int
@@ -71,6 +73,7 @@ func (s *settings) fields() map[string]func(string) error {
 		"secretParameters":    list(&s.SecretParameters, "/"),
 		"secretNames":         list(&s.SecretNames, ""),
 		"secretKeys":          list(&s.SecretKeys, "arn:"),
+		"allowPrivate":        flag(&s.AllowPrivate),
 		"alarmTopic":          text(&s.AlarmTopic),
 		"apiRate":             number(&s.APIRate, 1, 10000),
 		"apiBurst":            number(&s.APIBurst, 1, 5000),

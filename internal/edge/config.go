@@ -18,12 +18,16 @@ const (
 	Toolexec   = "SLUICE_TOOLEXEC"        // name or ARN of the function that executes calls
 	Bus        = "SLUICE_BUS"             // name of the event bus
 	LogLevel   = "SLUICE_LOG_LEVEL"       // debug, info (default), warn, error
+	// AllowPrivate lets tools reach private addresses, if their provider says so too. Off, because inside a function
+	// those are its own runtime and what else is on its network.
+	AllowPrivate = "SLUICE_ALLOW_PRIVATE" // true, or anything else for no
 )
 
 // Config is what a function knows about where it runs.
 type Config struct {
 	Table, Bucket, RunMachine, Toolexec, Bus string
 	LogLevel                                 slog.Level
+	AllowPrivate                             bool
 	// PathStyle asks for bucket names in the path of URLs: emulators have no names of hosts per bucket.
 	PathStyle bool
 	// AWS is the configuration of the SDK's clients.
@@ -38,7 +42,7 @@ type Config struct {
 func Read(getenv func(string) string, need ...string) (Config, error) {
 	c := Config{
 		Table: getenv(Table), Bucket: getenv(Bucket), RunMachine: getenv(RunMachine),
-		Toolexec: getenv(Toolexec), Bus: getenv(Bus),
+		Toolexec: getenv(Toolexec), Bus: getenv(Bus), AllowPrivate: getenv(AllowPrivate) == "true",
 	}
 	var missing []string
 	for _, name := range need {

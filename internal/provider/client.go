@@ -45,6 +45,9 @@ type Options struct {
 	UserAgent   string         // sent unless the request has its own; default "sluice"
 	RootCAs     *x509.CertPool // nil: the system's
 	Resolver    *net.Resolver  // nil: the system's
+	// OnlyPublic refuses private addresses whatever a request allows: where others write the tool files, what may be
+	// reached inside is not theirs to decide.
+	OnlyPublic bool
 }
 
 // Client is a gateway.Sender over net/http. It is safe for concurrent use.
@@ -52,6 +55,7 @@ type Client struct {
 	// Two connection pools, because pooled connections are shared by host: one that was allowed to reach a private
 	// address must never serve a request that is not.
 	public, private *http.Transport
+	onlyPublic      bool
 	userAgent       string
 }
 
@@ -60,9 +64,10 @@ var _ gateway.Sender = (*Client)(nil)
 // New returns a Client.
 func New(o Options) *Client {
 	return &Client{
-		public:    newTransport(o, refusePrivate),
-		private:   newTransport(o, nil),
-		userAgent: cmp.Or(o.UserAgent, "sluice"),
+		public:     newTransport(o, refusePrivate),
+		private:    newTransport(o, nil),
+		onlyPublic: o.OnlyPublic,
+		userAgent:  cmp.Or(o.UserAgent, "sluice"),
 	}
 }
 
@@ -116,7 +121,7 @@ func (c *Client) Send(ctx context.Context, req *gateway.Request) (*gateway.Respo
 }
 
 func (c *Client) transport(req *gateway.Request) *http.Transport {
-	if req.Egress.AllowPrivate {
+	if req.Egress.AllowPrivate && !c.onlyPublic {
 		return c.private
 	}
 	return c.public

@@ -96,3 +96,10 @@ func TestRequestsThatCannotBeSent(t *testing.T) {
 		})
 	}
 }
+
+// Where others write the tool files, what may be reached inside is not theirs to decide.
+func TestT7DeploymentOverrulesAllowPrivate(t *testing.T) {
+	base := server(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") })
+	_, err := client(t, Options{OnlyPublic: true}).Send(t.Context(), request(base)) // which allows private addresses
+	wantError(t, err, "EGRESS_DENIED", false, false)
+}
