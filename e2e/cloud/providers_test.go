@@ -129,12 +129,16 @@ func (p *providers) verified(provider, table string, rows []map[string]any) {
 	if len(got) != len(rows)+1 || strings.Join(got[0], ",") != "email,ok" {
 		p.t.Fatalf("%d lines, want %d and a header; they begin %v", len(got), len(rows)+1, got[0])
 	}
+	var wg sync.WaitGroup
 	for i, row := range rows {
-		email := row["email"].(string)
-		if want := p.ask(provider, email); got[i+1][0] != email || got[i+1][1] != want {
-			p.t.Errorf("row %d is %v, want %s,%s", i+1, got[i+1], email, want)
-		}
+		wg.Go(func() {
+			email := row["email"].(string)
+			if want := p.ask(provider, email); got[i+1][0] != email || got[i+1][1] != want {
+				p.t.Errorf("row %d is %v, want %s,%s", i+1, got[i+1], email, want)
+			}
+		})
 	}
+	wg.Wait()
 }
 
 // ask asks the provider itself. It may have to wait for its turn, as everybody.
