@@ -196,3 +196,32 @@ func TestH15T4RefusalOfThePlatformIsNotTheProviders(t *testing.T) {
 		}
 	})
 }
+
+// A provider that refuses connections is tried for a minute, with waits that grow, over however many parks that takes.
+// No attempt is charged; then the row says that nothing was sent.
+func TestT1NothingSentIsTriedForAMinute(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.provider.answer = func(call.Attempt, int) call.Answer {
+			return call.Answer{Outcome: call.Retry, Error: &call.Error{Code: "NOT_SENT", Message: "connection refused"}}
+		}
+		began := time.Now()
+		got := w.finish(w.start("r1", posting, "x", "1"))
+		if !strings.Contains(got, "one: NOT_SENT: connection refused") {
+			t.Errorf("got %q", got)
+		}
+		if took := time.Since(began); took < unsentFor || took > 2*unsentFor {
+			t.Errorf("it was tried for %v", took)
+		}
+		if n := len(w.provider.asked); n < 4 || n > 12 {
+			t.Errorf("it was tried %d times", n)
+		}
+		for _, a := range w.provider.asked {
+			if a.number != 0 {
+				t.Errorf("attempt %d was charged", a.number)
+			}
+		}
+	})
+}
+
+const unsentFor = time.Minute

@@ -228,16 +228,20 @@ func (c *caller) backoff(q query, a call.Answer) (call.Answer, int, error) {
 	now, next := time.Now(), q.next
 	if a.Dispatched {
 		next++
-		q.task.unsentAt = time.Time{}
-	} else if q.task.unsentAt.IsZero() {
-		q.task.unsentAt = now
+		q.task.Unsent = time.Time{}
+	} else if q.task.Unsent.IsZero() {
+		q.task.Unsent = now.UTC()
 	}
-	tooLong := !a.Dispatched && now.Sub(q.task.unsentAt) >= unsentWindow
+	tooLong := !a.Dispatched && now.Sub(q.task.Unsent) >= unsentWindow
 	if next >= q.tool.Attempts || tooLong {
 		a.Outcome = call.Failed
 		return a, next, nil
 	}
-	until := now.Add(hold.Backoff(max(next-1, 0), string(q.id)))
+	tries := max(next-1, 0)
+	if !a.Dispatched {
+		tries = int(now.Sub(q.task.Unsent) / (2 * time.Second)) // no attempt is charged, but each wait is longer
+	}
+	until := now.Add(hold.Backoff(tries, string(q.id)))
 	return call.Answer{Outcome: call.Held, Until: later(until, a.Until), Scope: a.Scope, Error: a.Error}, next, nil
 }
 

@@ -73,7 +73,7 @@ func (p *pool) take() *task {
 		return nil
 	}
 	p.atWork++
-	p.tasks[t.Row] = sheet.Pending{Row: t.Row, Index: t.Index, Input: t.Input, Spent: t.Spent}
+	p.tasks[t.Row] = sheet.Pending{Row: t.Row, Index: t.Index, Input: t.Input, Spent: t.Spent, Unsent: t.Unsent}
 	return t
 }
 

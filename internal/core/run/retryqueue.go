@@ -12,7 +12,6 @@ import (
 type task struct {
 	sheet.Pending
 	residency hold.Residency // of its open call
-	unsentAt  time.Time      // since when nothing could be sent for its open call
 	heldAt    time.Time
 	eligible  time.Time // when it may run again
 	slot      int       // in its heap

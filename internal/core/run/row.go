@@ -147,7 +147,7 @@ func (r *row) end(ctx context.Context, fault *sheet.Fault) verdict {
 // nothing of this row depends on it before.
 func (r *row) receive(ctx context.Context, rec sheet.Receipt, last bool) error {
 	r.s.tally.logical.Add(1)
-	r.task.residency, r.task.unsentAt, r.task.Spent = noResidency, time.Time{}, false
+	r.task.residency, r.task.Unsent, r.task.Spent = noResidency, time.Time{}, false
 	if last {
 		r.tail = &rec
 		return nil

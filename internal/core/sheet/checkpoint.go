@@ -65,6 +65,8 @@ type Pending struct {
 	Until time.Time `json:"u,omitzero"`  // held until; zero: at work when this was written
 	Scope string    `json:"s,omitempty"` // whose hold it is
 	Spent bool      `json:"x,omitempty"` // its call has used up its resident waits
+	// Unsent is since when nothing could be sent for its call; zero: that was not so.
+	Unsent time.Time `json:"n,omitzero"`
 }
 
 // Reads reports whether a group at this position counts. A slice that has lost the shard and does not know it yet may
