@@ -1,11 +1,13 @@
 package awstest
 
 import (
+	"net/http"
 	"os"
 	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -45,8 +47,12 @@ func (a AWS) Config() aws.Config {
 		Region:       Region,
 		BaseEndpoint: aws.String(a.URL),
 		Credentials:  credentials.NewStaticCredentialsProvider("test", "test", ""),
+		HTTPClient:   client,
 	}
 }
+
+// client opens a connection for every request: now and then an emulator closes one that it keeps alive while it answers.
+var client = awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.DisableKeepAlives = true })
 
 // DynamoDB returns a client.
 func (a AWS) DynamoDB() *dynamodb.Client { return dynamodb.NewFromConfig(a.Config()) }

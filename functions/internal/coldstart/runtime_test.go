@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -25,7 +26,13 @@ type answer struct {
 // invoke starts the program, gives it one event by the runtime API, and ends it.
 func invoke(t testing.TB, program, event string) answer {
 	t.Helper()
+	var mu sync.Mutex // guards began: what orders the start and the request is another process
 	var began time.Time
+	since := func() time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Since(began)
+	}
 	first := true
 	got, done := answer{}, make(chan struct{})
 	mux := http.NewServeMux()
@@ -34,7 +41,7 @@ func invoke(t testing.TB, program, event string) answer {
 			<-r.Context().Done() // there is no more work
 			return
 		}
-		first, got.asked = false, time.Since(began)
+		first, got.asked = false, since()
 		w.Header().Set("Lambda-Runtime-Aws-Request-Id", "11111111-2222-3333-4444-555555555555")
 		w.Header().Set("Lambda-Runtime-Deadline-Ms", "32503680000000")
 		w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-west-1:123456789012:function:f")
@@ -42,7 +49,7 @@ func invoke(t testing.TB, program, event string) answer {
 	})
 	finish := func(failed bool) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			got.answeredIn, got.failed = time.Since(began), failed
+			got.answeredIn, got.failed = since(), failed
 			got.body, _ = io.ReadAll(r.Body)
 			w.WriteHeader(http.StatusAccepted)
 			close(done)
@@ -60,8 +67,11 @@ func invoke(t testing.TB, program, event string) answer {
 		"SLUICE_RUN_MACHINE_ARN=arn:aws:states:eu-west-1:123456789012:stateMachine:run", "SLUICE_BUS=bus",
 		"AWS_ENDPOINT_URL=http://127.0.0.1:1", // nothing listens there
 	}
+	mu.Lock()
 	began = time.Now()
-	if err := cmd.Start(); err != nil {
+	err := cmd.Start()
+	mu.Unlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -20,14 +20,14 @@ var limitTests = []test{
 		if got := f.sorts(table.Query{Part: f.part, From: sort}); len(got) != 1 {
 			t.Errorf("query from the longest key: got %d items", len(got))
 		}
-		f.expect(nil, f.Delete(t.Context(), f.key(sort), table.VersionIs(1)))
+		f.expect(nil, f.Delete(t.Context(), f.key(sort), table.Always()))
 	}},
 	{"InvalidKeys", testInvalidKeys},
 	{"KeysThatLookLikeSyntax", func(t *testing.T, f *fixture) {
 		for _, sort := range []string{"'", `"`, "%", "_", `\`, "a' OR '1'='1", "#", ":v", "$x", "?", " ", "\n", "\U0001f600"} {
 			f.put(f.item(sort, 1, sort), table.Absent())
 			f.stored(f.item(sort, 1, sort))
-			f.expect(nil, f.Delete(t.Context(), f.key(sort), table.VersionIs(1)))
+			f.expect(nil, f.Delete(t.Context(), f.key(sort), table.Always()))
 			f.absent(sort)
 		}
 	}},
