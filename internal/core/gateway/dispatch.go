@@ -16,6 +16,7 @@ const maxVoid = 3
 // for a moment: a freed slot is used again sooner than a round trip to the runner takes.
 func (e *Executor) run(ctx context.Context, g *group, deliver func(int, call.Answer)) error {
 	workers := newWorkers()
+	defer e.watchForStalls()()
 	defer workers.wait()
 	todo := append(g.retries, g.firsts...)
 	retries := len(g.retries)

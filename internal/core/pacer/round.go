@@ -65,11 +65,17 @@ func (s *scope) round(b batch) {
 // apply computes what the batch makes of the cached state.
 func (s *scope) apply(now time.Time, b batch) (next State, g Grant, write bool) {
 	s.mu.Lock()
-	use, success, unsaved := s.use, s.success, s.unsaved
+	use, success, unsaved, late := s.use, s.success, s.unsaved, s.late
 	s.mu.Unlock()
 	next = s.state.clone()
+	s.applied = 0
+	if late > 0 && len(b.asks) > 0 {
+		write = next.delay(int64(late))
+		s.applied = late
+	}
 	if !unsaved.IsZero() {
-		_, write = next.observe(now, s.name, Observation{Deadline: unsaved})
+		_, changed := next.observe(now, s.name, Observation{Deadline: unsaved})
+		write = write || changed
 	}
 	for _, r := range b.reports {
 		var changed bool
@@ -105,6 +111,9 @@ func (s *scope) finish(b batch, g Grant) {
 		s.seenAt = time.Now()
 	}
 	s.lead = s.expected()
+	if s.late == s.applied {
+		s.late = 0
+	}
 	s.hold = latest(s.hold, moment(s.state.Hold))
 	if !s.unsaved.After(moment(s.state.Hold)) {
 		s.unsaved = time.Time{}

@@ -27,6 +27,8 @@ type scope struct {
 	nextFor  []Rule
 	success  time.Time     // dispatch time of the latest success
 	lead     time.Duration // what a write takes
+	late     time.Duration // for how long this process stood still, not yet in the state
+	applied  time.Duration // as much of it is in the state that is being written
 	seenAt   time.Time     // when the state was last read or written
 	refusals int           // in a row, where the store could not be asked
 }
