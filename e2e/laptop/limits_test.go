@@ -55,14 +55,15 @@ func (s *simulator) unrefused(n int) {
 	if p.Completed != n || p.Distinct != n || p.Received != n+p.Answered[429] {
 		s.t.Errorf("%d calls were answered, %d of them different, %d received; want %d", p.Completed, p.Distinct, p.Received, n)
 	}
-	refused := 0
+	refused, odd := 0, mishaps{t: s.t}
 	for _, r := range s.requests() {
 		if r.Refusal != "" {
 			refused++
 			per := time.Duration(p.Windows[0].Per)
-			timing(s.t, r.Time.Add(-per-jitter), r.Time.Add(jitter), slack(per)/2, "the call at %v was refused: %s", r.Time, r.Refusal)
+			odd.timing(r.Time.Add(-per-jitter), r.Time.Add(jitter), slack(per)/2, "the call at %v was refused: %s", r.Time, r.Refusal)
 		}
 	}
+	odd.judge(n)
 	if refused > excusable(n) {
 		s.t.Errorf("%d of %d calls were refused", refused, n)
 	}

@@ -129,7 +129,7 @@ func (s *simulator) neverTooFast() {
 func (s *simulator) withinLimits() {
 	s.t.Helper()
 	for name, p := range s.report().Providers {
-		arrivals := s.arrivals(name)
+		arrivals, odd := s.arrivals(name), mishaps{t: s.t}
 		for _, w := range p.Windows {
 			per := time.Duration(w.Per)
 			if w.Max <= w.Rate {
@@ -137,12 +137,13 @@ func (s *simulator) withinLimits() {
 			}
 			too := overfull(arrivals, w.Rate, per)
 			for _, at := range too {
-				timing(s.t, at.Add(-per-jitter), at.Add(jitter), slack(per)/2, "%s: the request at %v is one more than %d within %v", name, at, w.Rate, per)
+				odd.timing(at.Add(-per-jitter), at.Add(jitter), slack(per)/2, "%s: the request at %v is one more than %d within %v", name, at, w.Rate, per)
 			}
 			if w.Max > w.Rate+w.Rate/10+1 || len(too) > excusable(len(arrivals)) {
 				s.t.Errorf("%s: up to %d requests within %v, %d are allowed; %d were too many", name, w.Max, per, w.Rate, len(too))
 			}
 		}
+		odd.judge(len(arrivals))
 	}
 }
 
