@@ -119,11 +119,19 @@ func worstStall(from, to time.Time) time.Duration {
 // longer than tolerable between from and to.
 func timing(t *testing.T, from, to time.Time, tolerable time.Duration, format string, args ...any) {
 	t.Helper()
-	if worst := worstStall(from, to); worst > tolerable {
-		t.Logf("excused, because the machine stood still for %v: "+format, append([]any{worst}, args...)...)
-		return
+	if !excused(t, from, to, tolerable, format, args...) {
+		t.Errorf(format, args...)
 	}
-	t.Errorf(format, args...)
+}
+
+// excused tells, and says, whether the machine stalled for longer than tolerable between from and to.
+func excused(t *testing.T, from, to time.Time, tolerable time.Duration, format string, args ...any) bool {
+	t.Helper()
+	worst := worstStall(from, to)
+	if worst > tolerable {
+		t.Logf("excused, because the machine stood still for %v: "+format, append([]any{worst}, args...)...)
+	}
+	return worst > tolerable
 }
 
 // mishaps gathers what happened at wrong moments with no stall to show for it. A processor that is taken away from one
@@ -136,11 +144,9 @@ type mishaps struct {
 
 func (m *mishaps) timing(from, to time.Time, tolerable time.Duration, format string, args ...any) {
 	m.t.Helper()
-	if worst := worstStall(from, to); worst > tolerable {
-		m.t.Logf("excused, because the machine stood still for %v: "+format, append([]any{worst}, args...)...)
-		return
+	if !excused(m.t, from, to, tolerable, format, args...) {
+		m.list = append(m.list, fmt.Sprintf(format, args...))
 	}
-	m.list = append(m.list, fmt.Sprintf(format, args...))
 }
 
 // judge fails the test if there were more than could be by chance among n calls.

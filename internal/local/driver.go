@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"sluice/internal/core/run"
-	"sluice/internal/core/sheet"
 	"sluice/internal/core/table"
 )
 
@@ -85,22 +85,13 @@ func (d *Driver) slice(ctx context.Context, job *run.Job, shard int) (run.Result
 
 // alive asks who owns a shard: a slice of this process, or the process of another.
 func (d *Driver) alive(owner string) bool {
-	process, _ := cutLast(owner)
+	process, _, _ := strings.Cut(owner, "/") // a process's id has no slash
 	if process == d.Ports.Owner {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return d.running[owner]
 	}
 	return d.Ports.Alive == nil || d.Ports.Alive(process)
-}
-
-func cutLast(owner string) (process, slice string) {
-	for i := len(owner) - 1; i >= 0; i-- {
-		if owner[i] == '/' {
-			return owner[:i], owner[i+1:]
-		}
-	}
-	return owner, ""
 }
 
 func (d *Driver) stopped() bool {
@@ -142,9 +133,4 @@ func (d *Driver) sleep(ctx context.Context, until time.Time) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// Record is the run's record as it stands.
-func Record(ctx context.Context, d *Driver, id string) (*sheet.Run, error) {
-	return sheet.Load(ctx, d.Ports.Store, id)
 }

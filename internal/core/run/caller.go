@@ -71,7 +71,7 @@ type query struct {
 	task   *task
 }
 
-// answerKind is what a query came to, besides errors of the infrastructure.
+// found is what a query came to, besides errors of the infrastructure.
 type found struct {
 	value json.RawMessage // of a result; "null" of a missing one
 	miss  bool
