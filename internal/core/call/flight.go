@@ -22,7 +22,7 @@ type Shared struct {
 	digest Digest
 	done   chan struct{}
 	answer Answer
-	next   int
+	at     Cursor
 	err    error
 }
 
@@ -42,9 +42,9 @@ func (f *Flight) Join(d Digest) (s *Shared, owner bool) {
 	return s, true
 }
 
-// Settle ends the call: what the followers get. Next is the number of the next attempt where the call stays open.
-func (s *Shared) Settle(a Answer, next int, err error) {
-	s.answer, s.next, s.err = a, next, err
+// Settle ends the call: what the followers get. The cursor says what follows where the call stays open.
+func (s *Shared) Settle(a Answer, at Cursor, err error) {
+	s.answer, s.at, s.err = a, at, err
 	s.flight.mu.Lock()
 	delete(s.flight.calls, s.digest)
 	s.flight.mu.Unlock()
@@ -52,11 +52,11 @@ func (s *Shared) Settle(a Answer, next int, err error) {
 }
 
 // Wait returns what the owner got. A follower whose context ends leaves alone.
-func (s *Shared) Wait(ctx context.Context) (a Answer, next int, err error) {
+func (s *Shared) Wait(ctx context.Context) (a Answer, at Cursor, err error) {
 	select {
 	case <-s.done:
-		return s.answer, s.next, s.err
+		return s.answer, s.at, s.err
 	case <-ctx.Done():
-		return Answer{}, 0, context.Cause(ctx)
+		return Answer{}, Cursor{}, context.Cause(ctx)
 	}
 }

@@ -53,6 +53,16 @@ func NewID(run string, row int64, column, step int) ID {
 	return ID(run + "/" + strconv.FormatInt(row, 10) + "/" + strconv.Itoa(column) + "/" + strconv.Itoa(step))
 }
 
+// SharedID names the call that identical calls of a run are together: whichever row makes it, it is the same call to
+// the provider.
+func SharedID(run string, d Digest) ID { return ID(run + "/=" + d.String()) }
+
+// Cursor is where a call stands among its attempts. It outlives parks and crashes (R6, R8).
+type Cursor struct {
+	Next    int // number of the next attempt, from 0; it counts against the tool's `retry.attempts` (R7)
+	Refused int // definite refusals so far, each of which moves the call to a new request id
+}
+
 // Request is the id of the call's physical request: it stays the same over ambiguous failures and moves on only
 // with a definite refusal (R8).
 func (id ID) Request(refusals int) string {

@@ -5,6 +5,8 @@ package call
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -45,10 +47,42 @@ type Answer struct {
 	Error      *Error          `json:"error,omitempty"` // Retry, Failed, Unknown; Held for its reason
 }
 
+// Refusal reports whether the provider has certainly not executed the request that it answered: it asked to wait, said
+// that it was too early (RFC 8470), or did not take the credential. What follows is another request (R8).
+func (a Answer) Refusal() bool {
+	switch {
+	case !a.Dispatched:
+		return false
+	case a.Outcome == Retry:
+		return a.Status == http.StatusTooEarly || a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden
+	}
+	return a.Outcome == Held || a.Outcome == Refused
+}
+
 // Error is a call's failure in the form in which it is stored and shown.
 type Error struct {
-	Code    string `json:"code"` // e.g. HTTP_503, TIMEOUT, OUTCOME_UNKNOWN; docs/errors.md lists them
-	Message string `json:"message"`
+	Code     string    `json:"code"` // e.g. HTTP_503, TIMEOUT, OUTCOME_UNKNOWN; docs/errors.md lists them
+	Message  string    `json:"message"`
+	Dispatch *Dispatch `json:"dispatch,omitempty"` // OUTCOME_UNKNOWN: which request it is that nobody knows of
+}
+
+// Dispatch says which request an error speaks of, for a person who looks for it at the provider.
+type Dispatch struct {
+	Tool    string    `json:"tool"`
+	Request string    `json:"request"`     // request id (R8)
+	Attempt int       `json:"attempt"`     // 0-based
+	At      time.Time `json:"at,omitzero"` // when it was about to leave; zero: not known
+}
+
+// Of returns the error with the request that it speaks of.
+func (e Error) Of(d Dispatch) *Error {
+	e.Dispatch = &d
+	e.Message += fmt.Sprintf(" (attempt %d of %s", d.Attempt+1, d.Tool)
+	if !d.At.IsZero() {
+		e.Message += " at " + d.At.UTC().Format(time.RFC3339)
+	}
+	e.Message += ", request " + d.Request + ")"
+	return &e
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }

@@ -181,14 +181,14 @@ func (r *row) query(c, p int, step *mapspec.Step) (query, map[string]any, *call.
 		q.digest = call.DigestOf(step.Tool, input)
 	}
 	if cursor := r.state.Cursor(c, p); cursor != nil {
-		q.next = cursor.Next
+		q.at = call.Cursor{Next: cursor.Next, Refused: cursor.Refused}
 		if cursor.Intended {
-			return query{}, nil, unknownOutcome
+			return query{}, nil, diedWith(q, cursor)
 		}
 	}
 	if !step.Tool.Repeatable() {
 		q.intent = &intent{pages: r.s.pages, page: r.page, entry: sheet.Entry{
-			Row: r.task.Row, Receipt: sheet.Receipt{Column: c, Step: p}, Next: q.next}}
+			Row: r.task.Row, Receipt: sheet.Receipt{Column: c, Step: p}, Next: q.at.Next, Refused: q.at.Refused}}
 	}
 	return q, with, nil
 }
@@ -211,7 +211,7 @@ func (r *row) ask(ctx context.Context, q query, with map[string]any, rec sheet.R
 	case err != nil:
 		return rec, result{err: err}
 	case f.hold != nil:
-		return rec, result{hold: f.hold, tried: cursorEntry(r.task.Row, rec, q, f.next)}
+		return rec, result{hold: f.hold, tried: cursorEntry(r.task.Row, rec, q, f.at)}
 	case f.fail != nil:
 		rec.Error = f.fail
 	case f.miss:
@@ -226,11 +226,11 @@ func (r *row) ask(ctx context.Context, q query, with map[string]any, rec sheet.R
 }
 
 // cursorEntry records the next attempt of a call that goes on, if it is another than before, and takes an intent back.
-func cursorEntry(row int64, rec sheet.Receipt, q query, next int) *sheet.Entry {
-	if next <= q.next && q.intent == nil {
+func cursorEntry(row int64, rec sheet.Receipt, q query, at call.Cursor) *sheet.Entry {
+	if at == q.at && q.intent == nil {
 		return nil
 	}
-	return &sheet.Entry{Kind: sheet.Tried, Row: row, Receipt: sheet.Receipt{Column: rec.Column, Step: rec.Step}, Next: next}
+	return &sheet.Entry{Kind: sheet.Tried, Row: row, Receipt: sheet.Receipt{Column: rec.Column, Step: rec.Step}, Next: at.Next, Refused: at.Refused}
 }
 
 // accept applies the step's own expressions to a result.

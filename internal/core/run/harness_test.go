@@ -79,6 +79,7 @@ type asked struct {
 	tool, input string
 	number      int
 	request     string
+	fence       string
 	at          time.Duration
 	retry       bool
 	done        bool // answered with a result or a final refusal
@@ -102,7 +103,7 @@ func (p *provider) Execute(ctx context.Context, batch []call.Attempt, deliver fu
 		nth := p.seen[key]
 		p.seen[key]++
 		at := len(p.asked)
-		p.asked = append(p.asked, asked{a.Tool, string(a.Input), a.Number, a.RequestID, time.Since(p.started), a.Retry, false})
+		p.asked = append(p.asked, asked{a.Tool, string(a.Input), a.Number, a.RequestID, a.Fence, time.Since(p.started), a.Retry, false})
 		p.mu.Unlock()
 		wg.Add(1)
 		go func() {
@@ -156,6 +157,8 @@ providers:
 tools:
   a.get: {method: GET, path: "/{x}"}
   a.post: {method: POST, path: "/"}
+  a.fenced: {method: POST, path: "/", fence: Idempotency-Key}
+  a.put: {method: PUT, path: "/{x}", fence: Idempotency-Key}
   a.cached: {method: GET, path: "/c/{x}", cache: 30d}
   b.get: {method: GET, path: "/{x}"}
 `

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"time"
 
 	"sluice/internal/core/call"
 	"sluice/internal/core/sheet"
@@ -34,6 +35,9 @@ func intend(ctx context.Context, batch []*turn) error {
 func (in *intent) note(ctx context.Context, kind sheet.Kind) (sheet.Ticket, error) {
 	e := in.entry
 	e.Kind = kind
+	if kind == sheet.Intended {
+		e.At = time.Now().UnixMilli()
+	}
 	return in.pages.append(ctx, in.page, &e)
 }
 
@@ -45,6 +49,13 @@ func (in *intent) withdraw(ctx context.Context) {
 	}
 }
 
-// unknownOutcome is the end of a call that was intended, and perhaps made, by a process that died.
-var unknownOutcome = &call.Error{Code: "OUTCOME_UNKNOWN", Message: "the call may have been made just before the process ended, and its tool does not allow repeating it; " +
-	"see whether the provider has it"}
+// diedWith is the end of a call that was intended, and perhaps made, by a process that died.
+func diedWith(q query, c *sheet.Cursor) *call.Error {
+	d := call.Dispatch{Tool: q.tool.Name, Request: q.id.Request(c.Refused), Attempt: c.Next}
+	if c.At != 0 {
+		d.At = time.UnixMilli(c.At).UTC()
+	}
+	e := call.Error{Code: "OUTCOME_UNKNOWN", Message: "the call may have been made just before the process ended, " +
+		"and its tool does not allow repeating it; see whether the provider has it"}
+	return e.Of(d)
+}

@@ -53,7 +53,8 @@ type turn struct {
 
 type reply struct {
 	call.Answer
-	err error
+	sent time.Time // when it was about to be dispatched; zero: it was not
+	err  error
 }
 
 func newLane(p *mapspec.Provider, s *slice) *lane {
@@ -68,9 +69,9 @@ const troubleWait = 20 * time.Millisecond
 
 // do queues the attempt and returns its answer. It never waits longer than the head of the queue can be served
 // within the resident budget; past that it returns a hold.
-func (l *lane) do(ctx context.Context, a call.Attempt, in *intent) (call.Answer, error) {
+func (l *lane) do(ctx context.Context, a call.Attempt, in *intent) reply {
 	if ctx.Err() != nil {
-		return call.Answer{}, context.Cause(ctx)
+		return reply{err: context.Cause(ctx)}
 	}
 	t := &turn{attempt: a, intent: in, since: time.Now(), answer: make(chan reply, 1)}
 	l.mu.Lock()
@@ -86,7 +87,7 @@ func (l *lane) do(ctx context.Context, a call.Attempt, in *intent) (call.Answer,
 	l.wake()
 	select {
 	case r := <-t.answer:
-		return r.Answer, r.err
+		return r
 	case <-ctx.Done():
 		return l.interrupted(ctx, t)
 	}
@@ -94,7 +95,7 @@ func (l *lane) do(ctx context.Context, a call.Attempt, in *intent) (call.Answer,
 
 // interrupted takes a call out of the queue. One that was sent already has its exchange interrupted, and what is known
 // of it then must be saved: a call that may have arrived is not made again as if it had not (T2).
-func (l *lane) interrupted(ctx context.Context, t *turn) (call.Answer, error) {
+func (l *lane) interrupted(ctx context.Context, t *turn) reply {
 	l.mu.Lock()
 	i := slices.Index(l.queue, t)
 	if i >= 0 {
@@ -105,10 +106,9 @@ func (l *lane) interrupted(ctx context.Context, t *turn) (call.Answer, error) {
 	}
 	l.mu.Unlock()
 	if i >= 0 {
-		return call.Answer{}, context.Cause(ctx)
+		return reply{err: context.Cause(ctx)}
 	}
-	r := <-t.answer
-	return r.Answer, r.err
+	return <-t.answer
 }
 
 // insert keeps the queue in the order of turns, under the lock.

@@ -80,7 +80,7 @@ func (l *lane) send(ctx context.Context, batch []*turn) {
 			l.again(batch[i])
 			return
 		}
-		batch[i].answer <- reply{Answer: a}
+		batch[i].answer <- reply{Answer: a, sent: sent}
 	})
 	l.stats.batch(time.Since(sent))
 	if err == nil {

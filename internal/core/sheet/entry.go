@@ -25,8 +25,9 @@ type Entry struct {
 	Kind Kind  `json:"k"`
 	Row  int64 `json:"r"`
 	Receipt
-	Next    int    `json:"n,omitempty"` // Tried
-	Request string `json:"q,omitempty"` // Tried, Intended: the request id that goes on
+	Next    int    `json:"n,omitempty"` // Tried, Intended: number of the attempt
+	Refused int    `json:"u,omitempty"` // Tried, Intended: definite refusals so far, from which the request id follows
+	At      int64  `json:"t,omitempty"` // Intended: when, in milliseconds since 1970
 	Fault   *Fault `json:"f,omitempty"` // RowEnded: why the row failed
 	Cells   Cells  `json:"w,omitempty"` // RowEnded: cells that no receipt carries
 }
@@ -54,9 +55,10 @@ func (e *Entry) ends() Counts {
 
 // Fault is why a row failed, in the form in which it is stored and shown.
 type Fault struct {
-	Column  string `json:"column,omitempty"`
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	Column   string         `json:"column,omitempty"`
+	Code     string         `json:"code"`
+	Message  string         `json:"message"`
+	Dispatch *call.Dispatch `json:"dispatch,omitempty"` // OUTCOME_UNKNOWN: the request that may have been executed
 }
 
 func (f *Fault) Error() string {
@@ -97,8 +99,13 @@ func appendEntry(b []byte, e *Entry) []byte {
 		b = append(b, `,"n":`...)
 		b = strconv.AppendInt(b, int64(e.Next), 10)
 	}
-	if e.Request != "" {
-		b = appendJSON(append(b, `,"q":`...), e.Request)
+	if e.Refused != 0 {
+		b = append(b, `,"u":`...)
+		b = strconv.AppendInt(b, int64(e.Refused), 10)
+	}
+	if e.At != 0 {
+		b = append(b, `,"t":`...)
+		b = strconv.AppendInt(b, e.At, 10)
 	}
 	if e.Fault != nil {
 		b = appendJSON(append(b, `,"f":`...), e.Fault)

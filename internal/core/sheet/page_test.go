@@ -24,7 +24,7 @@ func somePage(t *testing.T) *sheet.Page {
 		{Kind: sheet.RowEnded, Row: 101, Fault: &sheet.Fault{Column: "c", Code: "HTTP_422", Message: "no"}, Cells: sheet.Cells{json.RawMessage(`1.5`)}},
 		{Kind: sheet.Received, Row: 102, Receipt: sheet.Receipt{Column: 1, Step: 1, Rejected: true}},
 		{Kind: sheet.Received, Row: 102, Receipt: sheet.Receipt{Column: 2, Error: &call.Error{Code: "TIMEOUT", Message: "late"}}},
-		{Kind: sheet.Tried, Row: 102, Receipt: sheet.Receipt{Column: 0}, Next: 2, Request: "q"},
+		{Kind: sheet.Tried, Row: 102, Receipt: sheet.Receipt{Column: 0}, Next: 2, Refused: 1},
 	} {
 		for range 2 { // applying an entry again changes nothing
 			if err := p.Apply(&e, 3); err != nil {
