@@ -32,6 +32,7 @@ type app struct {
 	stderr  io.Writer
 	signals <-chan os.Signal
 	secrets gateway.Secrets // nil: the environment
+	getenv  func(string) string
 }
 
 // grammar is the command line.
@@ -177,7 +178,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// stateFlag is shared by the commands.
+// stateFlag is shared by the commands that work here.
 type stateFlag struct {
 	State string `placeholder:"DIR" default:"${state}" help:"Folder that keeps runs and results (one SQLite file, and large values beside it)."`
 }

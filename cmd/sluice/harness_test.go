@@ -24,6 +24,7 @@ type bench struct {
 	signals  chan os.Signal
 	secrets  map[string]string
 	stdin    string
+	getenv   func(string) string // nil: nothing is set
 }
 
 // provider is a small HTTP API: GET /up/{x} answers {"up": X}. Some inputs make trouble: "bad…" is refused for
@@ -157,7 +158,7 @@ func (b *bench) args(args []string) []string {
 	for i, arg := range args {
 		out[i] = strings.ReplaceAll(arg, "@", b.dir+"/")
 	}
-	if slices.Contains(args, "--state") {
+	if slices.Contains(args, "--state") || slices.Contains(args, "--api") || b.getenv != nil {
 		return out
 	}
 	switch args[0] {
@@ -175,7 +176,10 @@ func (b *bench) sluice(args ...string) result {
 }
 
 func (b *bench) into(out, err *syncBuffer, args ...string) result {
-	a := &app{stdin: strings.NewReader(b.stdin), stdout: out, stderr: err, signals: b.signals, secrets: b}
+	a := &app{stdin: strings.NewReader(b.stdin), stdout: out, stderr: err, signals: b.signals, secrets: b, getenv: b.getenv}
+	if a.getenv == nil {
+		a.getenv = func(string) string { return "" }
+	}
 	code := a.run(b.args(args))
 	return result{code, b.plain(out.String()), b.plain(err.String())}
 }

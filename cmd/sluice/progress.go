@@ -101,7 +101,7 @@ func (p *progress) say(line string) { p.out.say(line) }
 // parked notes that nothing moves until a time, and why.
 func (p *progress) parked(at time.Time) {
 	var waiting []hold
-	held, err := local.Holds(context.Background(), p.st.Store, p.job.Run)
+	held, err := run.Holds(context.Background(), p.st.Store, p.job.Run)
 	if err == nil { // it is only told
 		for _, h := range held {
 			waiting = append(waiting, hold{Provider: h.Provider, Until: h.Until, Rows: h.Rows, Why: "held"})

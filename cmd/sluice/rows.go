@@ -8,7 +8,6 @@ import (
 	"io"
 	"time"
 
-	"sluice/internal/core/export"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/value"
@@ -102,7 +101,7 @@ func detail(v *run.RowView, now time.Time) string {
 	case v.Error != nil:
 		return clean(v.Error.Error())
 	case v.Held != nil:
-		return clean(fmt.Sprintf("held by %s until %s", local.ProviderOf(v.Held.Scope), clock(v.Held.Until, now)))
+		return clean(fmt.Sprintf("held by %s until %s", run.ProviderOf(v.Held.Scope), clock(v.Held.Until, now)))
 	case len(v.Cells) == 0:
 		return "-"
 	}
@@ -115,42 +114,4 @@ func plainJSON(v any) string {
 		return clean(err.Error())
 	}
 	return jsonSafe(string(b))
-}
-
-type exportCmd struct {
-	ID     string `arg:"" name:"run" help:"Id of the run."`
-	Out    string `placeholder:"FILE" default:"-" help:"File to write, which appears whole or not at all; - is standard output."`
-	Format string `enum:",csv,jsonl" default:"" help:"csv or jsonl; default: by the file's extension, CSV on standard output."`
-	stateFlag
-}
-
-// Help implements kong.HelpProvider.
-func (*exportCmd) Help() string {
-	return `Examples:
-  sluice export monday --out enriched.csv
-  sluice export monday --format jsonl | jq .company
-
-Only a run that has ended is exported, and only if it is whole. Failed rows are in their place, with their input
-columns, and _status and _error say what went wrong.`
-}
-
-// Run implements the command.
-func (c *exportCmd) Run(a *app) (err error) {
-	ctx, cancel := a.context()
-	defer cancel()
-	if c.Format == "" {
-		if _, err := export.FormatOf(c.Out); err != nil {
-			return usage(err)
-		}
-	}
-	st, err := a.open(ctx, c.State)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	job, err := loadJob(ctx, st, c.ID)
-	if err != nil {
-		return err
-	}
-	return a.export(ctx, st, job, c.Out, c.Format)
 }

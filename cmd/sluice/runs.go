@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/cost"
 	"sluice/internal/local"
@@ -17,7 +18,7 @@ type runsCmd struct {
 	ID   string `arg:"" optional:"" name:"run" help:"Show this run."`
 	JSON bool   `name:"json" help:"Print JSON: one object per line."`
 	Cost bool   `help:"With a run: what it used, and what that costs at AWS list prices, also per million rows."`
-	stateFlag
+	placeFlags
 }
 
 // Help implements kong.HelpProvider.
@@ -27,6 +28,7 @@ func (*runsCmd) Help() string {
   sluice runs monday           one run in detail
   sluice runs monday --cost    what its work costs on AWS
   sluice runs --json
+  sluice runs monday --cost --api https://abc.execute-api.eu-central-1.amazonaws.com/v1
 
 It only reads, and works while another process is at work on the runs. A run that is "interrupted" was at work when
 its process ended; "sluice resume" goes on with it.`
@@ -36,37 +38,68 @@ its process ended; "sluice resume" goes on with it.`
 func (c *runsCmd) Run(a *app) (err error) {
 	ctx, cancel := a.context()
 	defer cancel()
-	st, err := a.open(ctx, c.State)
+	if c.Cost && c.ID == "" {
+		return usagef("--cost is for one run: sluice runs RUN --cost; `sluice runs` lists them")
+	}
+	remote, err := c.remote(a)
+	if err != nil {
+		return err
+	}
+	if remote != nil {
+		return c.show(ctx, a, deployment{remote})
+	}
+	st, err := a.open(ctx, c.dir())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	if c.ID != "" {
-		return c.one(ctx, a, st)
+	return c.show(ctx, a, folder{st})
+}
+
+// place is where runs are: a state folder, or a deployment.
+type place interface {
+	entries(ctx context.Context) ([]entry, error)
+	entry(ctx context.Context, id string) (entry, error)
+}
+
+func (c *runsCmd) show(ctx context.Context, a *app, p place) error {
+	if c.ID == "" {
+		return c.list(ctx, a, p)
 	}
-	if c.Cost {
-		return usagef("--cost is for one run: sluice runs RUN --cost; `sluice runs` lists them")
+	e, err := p.entry(ctx, c.ID)
+	if err != nil {
+		return err
 	}
-	return c.list(ctx, a, st)
+	if !c.Cost {
+		e.Bill = nil
+	}
+	switch {
+	case c.JSON:
+		return a.printJSON(e)
+	case c.Cost:
+		return writeBill(a.stdout, e)
+	}
+	return printRun(a, e)
 }
 
 // entry is a run in a listing.
 type entry struct {
 	report
-	Name      string       `json:"name"`
-	AtWork    bool         `json:"atWork"` // a living process is working on it, or waits to go on with it
-	CreatedAt *time.Time   `json:"createdAt"`
-	WakeAt    *time.Time   `json:"wakeAt"`
-	Error     string       `json:"error,omitempty"`
-	Holds     []local.Hold `json:"holds,omitempty"`
-	Bill      *cost.Bill   `json:"bill,omitempty"` // with --cost
+	Name      string     `json:"name"`
+	AtWork    bool       `json:"atWork"` // a living process is working on it, or waits to go on with it
+	CreatedAt *time.Time `json:"createdAt"`
+	WakeAt    *time.Time `json:"wakeAt"`
+	Error     string     `json:"error,omitempty"`
+	Holds     []run.Hold `json:"holds,omitempty"`
+	Bill      *cost.Bill `json:"bill,omitempty"` // with --cost
 
-	created time.Time
+	created        time.Time
+	mapFile, input string
 }
 
 func newEntry(st *local.State, r *sheet.Run) entry {
-	return entry{report: newReport(r, r.Out), Name: r.Name, AtWork: st.AtWork(r.ID),
-		CreatedAt: instant(r.CreatedAt), WakeAt: instant(r.WakeAt), Error: r.Error, created: r.CreatedAt}
+	return entry{report: newReport(r, r.Out), Name: r.Name, AtWork: st.AtWork(r.ID), CreatedAt: instant(r.CreatedAt),
+		WakeAt: instant(r.WakeAt), Error: r.Error, created: r.CreatedAt, mapFile: r.MapFile, input: r.Input}
 }
 
 // status says for people what the record cannot know: that nobody is at work any more.
@@ -77,11 +110,13 @@ func (e entry) status() string {
 	return e.Status
 }
 
-func (c *runsCmd) list(ctx context.Context, a *app, st *local.State) error {
-	entries, err := newestFirst(ctx, st)
+func (c *runsCmd) list(ctx context.Context, a *app, p place) error {
+	entries, err := p.entries(ctx)
 	if err != nil {
 		return err
 	}
+	// Ids that people choose say nothing about the time.
+	slices.SortStableFunc(entries, func(a, b entry) int { return b.created.Compare(a.created) })
 	if c.JSON {
 		for _, e := range entries {
 			if err := a.printJSON(e); err != nil {
@@ -105,19 +140,6 @@ func (c *runsCmd) list(ctx context.Context, a *app, st *local.State) error {
 	return w.Flush()
 }
 
-// newestFirst lists the runs by the time of their creation; ids that people choose say nothing about it.
-func newestFirst(ctx context.Context, st *local.State) ([]entry, error) {
-	var entries []entry
-	for r, err := range sheet.List(ctx, st.Store) {
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, newEntry(st, r))
-	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return b.created.Compare(a.created) })
-	return entries, nil
-}
-
 func when(t *time.Time, now time.Time) string {
 	if t == nil {
 		return "-"
@@ -125,33 +147,7 @@ func when(t *time.Time, now time.Time) string {
 	return clock(*t, now)
 }
 
-func (c *runsCmd) one(ctx context.Context, a *app, st *local.State) error {
-	r, err := sheet.Load(ctx, st.Store, c.ID)
-	if errors.Is(err, sheet.ErrNoRun) {
-		return usagef("there is no run %q in %s; `sluice runs` lists them", c.ID, st.Dir)
-	}
-	if err != nil {
-		return err
-	}
-	e := newEntry(st, r)
-	if !r.Status.Ended() {
-		if e.Holds, err = local.Holds(ctx, st.Store, r); err != nil {
-			return err
-		}
-	}
-	if c.Cost {
-		e.Bill = billOf(r)
-	}
-	switch {
-	case c.JSON:
-		return a.printJSON(e)
-	case c.Cost:
-		return writeBill(a.stdout, e)
-	}
-	return printRun(a, e, r)
-}
-
-func printRun(a *app, e entry, r *sheet.Run) error {
+func printRun(a *app, e entry) error {
 	now := time.Now()
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	line := func(name, format string, args ...any) {
@@ -160,26 +156,26 @@ func printRun(a *app, e entry, r *sheet.Run) error {
 	line("run", "%s", e.ID)
 	line("name", "%s", e.Name)
 	line("status", "%s", e.status())
-	line("map", "%s", r.MapFile)
-	line("input", "%s", r.Input)
-	line("rows", "%s of %s done, %s failed, %s", number(e.Completed+e.Failed), number(r.Sealed.Rows), number(e.Failed),
+	line("map", "%s", e.mapFile)
+	line("input", "%s", e.input)
+	line("rows", "%s of %s done, %s failed, %s", number(e.Completed+e.Failed), number(e.Completed+e.Failed+e.Waiting), number(e.Failed),
 		plural(e.Duplicates, "duplicate", "duplicates"))
 	line("calls", "%s: %s dispatched (%s refused with 429), %s reused, %s cached", number(e.Calls.Logical),
 		number(e.Calls.Dispatched), number(e.Calls.Refused429), number(e.Calls.Reused), number(e.Calls.Cached))
 	line("cost", "%s", e.Cost)
 	line("started", "%s", when(e.StartedAt, now))
 	line("finished", "%s", when(e.FinishedAt, now))
-	if e.WakeAt != nil && !r.Status.Ended() {
+	if e.WakeAt != nil && !sheet.Status(e.Status).Ended() {
 		line("wakes", "%s", when(e.WakeAt, now))
 	}
 	for _, h := range e.Holds {
 		line("held", "%s", hold{Provider: h.Provider, Why: "held", Until: h.Until, Rows: h.Rows}.text(now))
 	}
-	if r.Out != "" {
-		line("output", "%s", r.Out)
+	if e.Out != nil {
+		line("output", "%s", *e.Out)
 	}
-	if r.Error != "" {
-		line("error", "%s", r.Error)
+	if e.Error != "" {
+		line("error", "%s", e.Error)
 	}
 	return w.Flush()
 }

@@ -144,16 +144,20 @@ func (a *app) export(ctx context.Context, st *local.State, job *run.Job, path, f
 			return err
 		}
 	}
-	ports := run.Ports{Store: st.Store}
+	return a.write(path, func(w io.Writer) error { return job.Export(ctx, run.Ports{Store: st.Store}, w, format) })
+}
+
+// write writes a table to path, whole or not at all; "-" is standard output.
+func (a *app) write(path string, table func(io.Writer) error) error {
 	if path == "-" {
-		return job.Export(ctx, ports, a.screen(), format)
+		return table(a.screen())
 	}
 	f, err := export.File(path)
 	if err != nil {
 		return err
 	}
 	defer f.Abort()
-	if err := job.Export(ctx, ports, f, format); err != nil {
+	if err := table(f); err != nil {
 		return err
 	}
 	return f.Commit()

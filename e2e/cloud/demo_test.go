@@ -3,6 +3,7 @@ package cloud
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -82,9 +83,30 @@ func (s *stack) measured(t *testing.T, id string) {
 	if u.WriteUnits < u.Rows || u.ReadUnits == 0 || u.RunmapMs == 0 || u.ToolexecMs == 0 || u.ToolexecRequests == 0 {
 		t.Errorf("not measured: %+v", u)
 	}
-	bill := cost.Of(u)
-	t.Logf("%d rows, %d calls, in %v: %+v", r.Sealed.Rows, r.Stats.Dispatched, r.FinishedAt.Sub(r.CreatedAt).Round(time.Second), u)
-	t.Logf("at list prices: %.6f dollars, %.2f per million rows", bill.Total, bill.PerMillion)
+	t.Logf("%d rows, %d calls, in %v", r.Sealed.Rows, r.Stats.Dispatched, r.FinishedAt.Sub(r.CreatedAt).Round(time.Second))
+	t.Logf("$ sluice runs %s --cost\n%s", id, s.sluice(t, "runs", id, "--cost"))
+	var shown struct{ Bill cost.Bill }
+	if err := json.Unmarshal([]byte(s.sluice(t, "runs", id, "--cost", "--json")), &shown); err != nil || shown.Bill.Total != cost.Of(u).Total {
+		t.Errorf("the command line tells of %v dollars, the record of %v; %v", shown.Bill.Total, cost.Of(u).Total, err)
+	}
+}
+
+// sluice runs the command line against the deployment.
+func (s *stack) sluice(t *testing.T, args ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "sluice")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, root+"/cmd/sluice").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = append(os.Environ(), "SLUICE_API_URL="+s.url, "SLUICE_API_KEY="+s.key)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("sluice %s: %v\n%s%s", strings.Join(args, " "), err, out, said.String())
+	}
+	return string(out)
 }
 
 // record is a run's record, as it is stored.

@@ -5,20 +5,11 @@ import (
 	"net/http"
 
 	"sluice/functions/internal/start"
+	"sluice/internal/api"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/table"
 	"sluice/internal/edge"
 )
-
-// problem is the one form of errors: {"error":{"code","message"}}.
-type problem struct {
-	Error problemDetail `json:"error"`
-}
-
-type problemDetail struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
 
 // notReady: the run has no table yet, or never will have one.
 type notReady struct{ message string }
@@ -47,5 +38,5 @@ func failure(err error, request string) reply {
 	case request != "":
 		message += "; the log has more under request " + request
 	}
-	return reply{status, problem{problemDetail{code, message}}}
+	return reply{status, api.ErrorBody{Error: api.ErrorDetail{Code: code, Message: message}}}
 }

@@ -8,39 +8,10 @@ import (
 	"time"
 
 	"sluice/functions/internal/ending"
-	"sluice/internal/core/run"
+	"sluice/internal/api"
 	"sluice/internal/core/sheet"
-	"sluice/internal/cost"
 	"sluice/internal/edge"
 )
-
-// View is a run as it is shown. Durations are milliseconds.
-type View struct {
-	Run        string       `json:"run"`
-	Name       string       `json:"name"`
-	Status     sheet.Status `json:"status"`
-	Rows       int64        `json:"rows"` // of the sealed input, without duplicates; 0 while staging
-	Duplicates int64        `json:"duplicates"`
-	Completed  int64        `json:"completed"`
-	Failed     int64        `json:"failed"`
-	Shards     int          `json:"shards"`
-	Error      string       `json:"error,omitempty"`
-	CreatedAt  time.Time    `json:"createdAt"`
-	StartedAt  time.Time    `json:"startedAt,omitzero"`
-	FinishedAt time.Time    `json:"finishedAt,omitzero"`
-	WakeAt     time.Time    `json:"wakeAt,omitzero"` // parked: nothing happens before
-	Stats      sheet.Stats  `json:"stats"`
-	Bill       *cost.Bill   `json:"bill,omitempty"` // so far, at list prices; of one run, not in lists
-}
-
-func (h *Handler) view(ctx context.Context, r *sheet.Run) (View, error) {
-	status, wake, err := run.Standing(ctx, h.Store, r)
-	return View{
-		Run: r.ID, Name: r.Name, Status: status, Rows: r.Sealed.Rows, Duplicates: r.Sealed.Duplicates,
-		Completed: r.Counts.Completed, Failed: r.Counts.Failed, Shards: r.Shards, Error: r.Error,
-		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: wake, Stats: r.Stats,
-	}, err
-}
 
 // showRun answers GET /runs/{id}.
 func (h *Handler) showRun(ctx context.Context, r *request) (reply, error) {
@@ -48,9 +19,7 @@ func (h *Handler) showRun(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	v, err := h.view(ctx, rec)
-	bill := cost.Of(cost.Used(rec))
-	v.Bill = &bill
+	v, err := api.DetailOf(ctx, h.Store, rec)
 	return reply{http.StatusOK, v}, err
 }
 
@@ -76,10 +45,7 @@ func (h *Handler) listRuns(ctx context.Context, r *request) (reply, error) {
 			return reply{}, &edge.BadRequest{Message: "only `before` and `limit` are known here"}
 		}
 	}
-	out := struct {
-		Runs []View `json:"runs"`
-		Next string `json:"next,omitempty"`
-	}{Runs: []View{}}
+	out := api.Runs{Runs: []api.View{}}
 	for rec, err := range sheet.ListBefore(ctx, h.Store, r.query["before"]) {
 		if err != nil {
 			return reply{}, err
@@ -88,7 +54,7 @@ func (h *Handler) listRuns(ctx context.Context, r *request) (reply, error) {
 			out.Next = out.Runs[most-1].Run
 			break
 		}
-		v, err := h.view(ctx, rec)
+		v, err := api.ViewOf(ctx, h.Store, rec)
 		if err != nil {
 			return reply{}, err
 		}
@@ -118,9 +84,5 @@ func (h *Handler) exportRun(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{http.StatusOK, struct {
-		Method    string    `json:"method"`
-		URL       string    `json:"url"`
-		ExpiresAt time.Time `json:"expiresAt"`
-	}{http.MethodGet, url, expires}}, nil
+	return reply{http.StatusOK, api.Download{Method: http.MethodGet, URL: url, ExpiresAt: expires}}, nil
 }

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+
+	"sluice/internal/api"
+	"sluice/internal/client"
+	"sluice/internal/core/run"
+	"sluice/internal/core/sheet"
+	"sluice/internal/local"
+)
+
+// The environment's names for a deployment.
+const (
+	apiURL = "SLUICE_API_URL"
+	apiKey = "SLUICE_API_KEY"
+)
+
+// placeFlags say where runs are: in a state folder here, or in a deployment.
+type placeFlags struct {
+	State string `placeholder:"DIR" help:"Folder that keeps runs and results; default ${state}."`
+	API   string `name:"api" placeholder:"URL" help:"Work on the deployment at this URL instead; its key is taken from SLUICE_API_KEY. Default: SLUICE_API_URL, unless --state is given."`
+}
+
+func (p *placeFlags) dir() string { return cmp.Or(p.State, local.DefaultDir) }
+
+// remote is the deployment that the command is for; nil: it is for a state folder.
+func (p *placeFlags) remote(a *app) (*client.Client, error) {
+	env := a.getenv
+	if env == nil {
+		env = os.Getenv
+	}
+	url := p.API
+	switch {
+	case url != "" && p.State != "":
+		return nil, usagef("--state is a folder on this machine, --api is a deployment; give one of them")
+	case url == "" && p.State == "":
+		url = env(apiURL)
+	}
+	if url == "" {
+		return nil, nil
+	}
+	c, err := client.New(url, env(apiKey), userAgent())
+	return c, usage(err)
+}
+
+// folder is the place of a state folder.
+type folder struct{ *local.State }
+
+func (f folder) entries(ctx context.Context) ([]entry, error) {
+	var entries []entry
+	for r, err := range sheet.List(ctx, f.Store) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, newEntry(f.State, r))
+	}
+	return entries, nil
+}
+
+func (f folder) entry(ctx context.Context, id string) (entry, error) {
+	r, err := sheet.Load(ctx, f.Store, id)
+	if errors.Is(err, sheet.ErrNoRun) {
+		return entry{}, usagef("there is no run %q in %s; `sluice runs` lists them", id, f.Dir)
+	}
+	if err != nil {
+		return entry{}, err
+	}
+	e := newEntry(f.State, r)
+	e.Bill = billOf(r)
+	if !r.Status.Ended() {
+		e.Holds, err = run.Holds(ctx, f.Store, r)
+	}
+	return e, err
+}
+
+// deployment is the place behind an API.
+type deployment struct{ *client.Client }
+
+func (d deployment) entries(ctx context.Context) ([]entry, error) {
+	var entries []entry
+	for v, err := range d.Runs(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entryOf(v))
+	}
+	return entries, nil
+}
+
+func (d deployment) entry(ctx context.Context, id string) (entry, error) {
+	v, err := d.Run(ctx, id)
+	return entryOf(v), d.named(err, id)
+}
+
+// named says of a run that is not there which one it is, and where.
+func (d deployment) named(err error, id string) error {
+	if client.Code(err) == "NOT_FOUND" {
+		return usagef("there is no run %q at %s; `sluice runs` lists them", id, d.URL())
+	}
+	return err
+}
+
+// entryOf is a deployment's run in the terms of a listing. Somebody is at work there until a run has ended.
+func entryOf(v api.View) entry {
+	r := &sheet.Run{ID: v.Run, Status: v.Status, Counts: sheet.Counts{Completed: v.Completed, Failed: v.Failed}, Stats: v.Stats,
+		StartedAt: v.StartedAt, FinishedAt: v.FinishedAt}
+	r.Sealed.Rows, r.Sealed.Duplicates, r.Sealed.Total = v.Rows, v.Duplicates, v.Rows+v.Duplicates
+	return entry{report: newReport(r, ""), Name: v.Name, AtWork: !v.Status.Ended(), CreatedAt: instant(v.CreatedAt), WakeAt: instant(v.WakeAt),
+		Error: v.Error, Holds: v.Holds, Bill: v.Bill, created: v.CreatedAt, mapFile: v.MapName, input: v.Input}
+}

@@ -1,0 +1,85 @@
+// Package api is the HTTP API of Sluice, the same on a laptop and in the cloud. It owns the form of what is asked and
+// answered; it never does a run's work.
+package api
+
+import (
+	"context"
+	"time"
+
+	"sluice/internal/core/run"
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/store"
+	"sluice/internal/cost"
+)
+
+// View is a run as it is shown. Durations are milliseconds.
+type View struct {
+	Run        string       `json:"run"`
+	Name       string       `json:"name"`
+	Status     sheet.Status `json:"status"`
+	MapName    string       `json:"mapName"`
+	Input      string       `json:"input"` // name of the source
+	Rows       int64        `json:"rows"`  // of the sealed input, without duplicates; 0 while staging
+	Duplicates int64        `json:"duplicates"`
+	Completed  int64        `json:"completed"`
+	Failed     int64        `json:"failed"`
+	Shards     int          `json:"shards"`
+	Error      string       `json:"error,omitempty"`
+	CreatedAt  time.Time    `json:"createdAt"`
+	StartedAt  time.Time    `json:"startedAt,omitzero"`
+	FinishedAt time.Time    `json:"finishedAt,omitzero"`
+	WakeAt     time.Time    `json:"wakeAt,omitzero"` // parked: nothing happens before
+	Stats      sheet.Stats  `json:"stats"`
+
+	// Of one run, not in lists.
+	Holds []run.Hold `json:"holds,omitempty"` // what rows wait for
+	Bill  *cost.Bill `json:"bill,omitempty"`  // so far, at list prices
+}
+
+// Runs is a page of a list of runs.
+type Runs struct {
+	Runs []View `json:"runs"`
+	Next string `json:"next,omitempty"` // the `before` of the following page
+}
+
+// Download is a request that gets a table, until it expires.
+type Download struct {
+	Method    string    `json:"method"`
+	URL       string    `json:"url"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// ViewOf is the run as it is shown in a list.
+func ViewOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) {
+	status, wake, err := run.Standing(ctx, st, r)
+	return View{
+		Run: r.ID, Name: r.Name, Status: status, MapName: r.MapFile, Input: r.Input, Rows: r.Sealed.Rows,
+		Duplicates: r.Sealed.Duplicates, Completed: r.Counts.Completed, Failed: r.Counts.Failed, Shards: r.Shards, Error: r.Error,
+		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: wake, Stats: r.Stats,
+	}, err
+}
+
+// DetailOf is ViewOf with what is shown of one run.
+func DetailOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) {
+	v, err := ViewOf(ctx, st, r)
+	if err != nil {
+		return v, err
+	}
+	bill := cost.Of(cost.Used(r))
+	v.Bill = &bill
+	if !r.Status.Ended() {
+		v.Holds, err = run.Holds(ctx, st, r)
+	}
+	return v, err
+}
+
+// ErrorBody is the one form of errors: {"error":{"code","message"}}.
+type ErrorBody struct {
+	Error ErrorDetail `json:"error"`
+}
+
+// ErrorDetail is a code, which programs can rely on, and a message for people.
+type ErrorDetail struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
