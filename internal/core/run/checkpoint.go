@@ -37,6 +37,11 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 	cp, before := s.cp, s.cp.From
 	cp.From = s.pages.from()
 	cp.Pending, cp.Cursor = s.pool.pending()
+	if !s.leaving { // rows that have ended are left out: their ends are durable first
+		if err := s.journal.Flush(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+	}
 	cp.Reach = max(cp.Reach, cp.Cursor)
 	cp.Counts, cp.Counted = s.journal.Counted()
 	if cp.Counted.Before(cp.From) {

@@ -188,6 +188,12 @@ func (j *Journal) Err() error {
 // Flush returns when everything appended before it is durable: groups are committed in order, so the end of an
 // empty entry in the open group is the end of all before it.
 func (j *Journal) Flush(ctx context.Context) error {
+	j.mu.Lock()
+	settled, failed := j.backlog == 0, j.failed
+	j.mu.Unlock()
+	if settled || failed != nil {
+		return failed
+	}
 	t, err := j.Append()
 	if err != nil {
 		return err
