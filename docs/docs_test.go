@@ -126,6 +126,62 @@ func TestExamplesOfTheMapLanguageCompile(t *testing.T) {
 	}
 }
 
+// Every code that the program can give is explained on the page of errors, with what to do, and no other.
+func TestErrorCodesAreExplained(t *testing.T) {
+	explained := map[string]bool{}
+	row := regexp.MustCompile("(?m)^\\| (`[^|]+?) \\|(.*)\\|$")
+	name := regexp.MustCompile("`([A-Z][A-Z_]+)`")
+	page, _, _ := strings.Cut(read(t, "errors.md"), "<!-- verdicts -->")
+	for _, match := range row.FindAllStringSubmatch(page, -1) {
+		for _, code := range name.FindAllStringSubmatch(match[1], -1) {
+			explained[code[1]] = true
+			for part := range strings.SplitSeq(match[2], "|") {
+				if strings.TrimSpace(part) == "" {
+					t.Errorf("%s: a part of its explanation is empty", code[1])
+				}
+			}
+		}
+	}
+	given := codesInSource(t)
+	for code := range given {
+		if !explained[code] {
+			t.Errorf("%s is given and not explained", code)
+		}
+	}
+	for code := range explained {
+		if !given[code] {
+			t.Errorf("%s is explained and never given", code)
+		}
+	}
+}
+
+// codesInSource are the codes of call.Error, sheet.Fault and of the table of verdicts.
+func codesInSource(t *testing.T) map[string]bool {
+	t.Helper()
+	code := regexp.MustCompile(`(?:(?:call\.Error|sheet\.Fault)\{[^}\n]*Code: |OutcomeUnknown = |^\t\{[a-zA-Z]+, )"([A-Z][A-Z_]+)"`)
+	found := map[string]bool{}
+	for _, root := range []string{"../internal", "../cmd", "../functions"} {
+		err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			for line := range strings.SplitSeq(read(t, name), "\n") {
+				if match := code.FindStringSubmatch(line); match != nil {
+					found[match[1]] = true
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(found) < 15 {
+		t.Fatalf("only %v found", found)
+	}
+	return found
+}
+
 // What the pages say to type must exist: make targets, and commands of sluice with their flags.
 func TestCommandsExist(t *testing.T) {
 	makefile := read(t, "../Makefile")

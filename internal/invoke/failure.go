@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sluice/internal/core/call"
+	"sluice/internal/core/gateway"
 )
 
 // failed settles a part whose invocation came to nothing. An error is for attempts that were provably not dispatched.
@@ -54,17 +55,6 @@ func refuse(p *part, until time.Time, deliver func(int, call.Answer)) {
 // lost settles attempts that may have been executed, without anybody knowing what came of them (T2).
 func (g *Gateway) lost(p *part, message string, deliver func(int, call.Answer)) {
 	for n, i := range p.index {
-		a := call.Answer{Outcome: call.Retry, Dispatched: true, Error: &call.Error{Code: "GATEWAY_LOST", Message: message}}
-		if !g.repeatable(p.attempts[n]) {
-			a.Outcome = call.Unknown
-			a.Error = &call.Error{Code: "OUTCOME_UNKNOWN",
-				Message: message + "; the call may have been executed, and its tool is neither idempotent nor fenced"}
-		}
-		deliver(i, a)
+		deliver(i, gateway.Lost(g.Catalogue, p.attempts[n], message))
 	}
-}
-
-func (g *Gateway) repeatable(a call.Attempt) bool {
-	tool := g.Catalogue.Tools[a.Tool]
-	return tool != nil && (tool.Idempotent || tool.Fence != "" && a.Fence != "")
 }

@@ -28,14 +28,14 @@ func request(base string) *gateway.Request {
 }
 
 // wantError checks the code, whether anything was sent, and that no secret is in the message.
-func wantError(t *testing.T, err error, code string, sent, retryable bool) *gateway.SendError {
+func wantError(t *testing.T, err error, code string, sent bool) *gateway.SendError {
 	t.Helper()
 	var e *gateway.SendError
 	if !errors.As(err, &e) {
 		t.Fatalf("error is %T %v, want *gateway.SendError", err, err)
 	}
-	if e.Code != code || e.Sent != sent || e.Retryable != retryable {
-		t.Errorf("got %s sent=%v retryable=%v (%s), want %s sent=%v retryable=%v", e.Code, e.Sent, e.Retryable, e.Message, code, sent, retryable)
+	if e.Code != code || e.Sent != sent {
+		t.Errorf("got %s sent=%v (%s), want %s sent=%v", e.Code, e.Sent, e.Message, code, sent)
 	}
 	for _, leak := range []string{"s3cret", "api_key", "?"} {
 		if strings.Contains(e.Message, leak) {
@@ -130,7 +130,7 @@ func TestHTTP2Failures(t *testing.T) {
 			req.Timeout = 200 * time.Millisecond
 		}
 		_, err := c.Send(t.Context(), req)
-		wantError(t, err, tt.code, true, true)
+		wantError(t, err, tt.code, true)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestT3RedirectIsRefused(t *testing.T) {
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		})
 		_, err := client(t, Options{}).Send(t.Context(), request(base))
-		e := wantError(t, err, "REDIRECT", true, false)
+		e := wantError(t, err, "REDIRECT", true)
 		if !strings.Contains(e.Message, tt.names) {
 			t.Errorf("message %q does not name %q", e.Message, tt.names)
 		}
@@ -217,7 +217,7 @@ func TestM6BodyLimit(t *testing.T) {
 				}
 				return
 			}
-			e := wantError(t, err, "BODY_TOO_LARGE", true, false)
+			e := wantError(t, err, "BODY_TOO_LARGE", true)
 			if e.Response == nil || e.Response.Header.Get("Retry-After") != "7" {
 				t.Errorf("the head of the answer is lost: %+v", e.Response)
 			}
@@ -232,10 +232,10 @@ func TestR10CancelIsImmediate(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-started; cancel() }()
 	_, err := client(t, Options{}).Send(ctx, request(base))
-	wantError(t, err, "CANCELLED", true, false)
+	wantError(t, err, "CANCELLED", true)
 
 	_, err = client(t, Options{}).Send(ctx, request(base))
-	wantError(t, err, "CANCELLED", false, false)
+	wantError(t, err, "CANCELLED", false)
 }
 
 func TestCancelWhileReadingTheBody(t *testing.T) {
@@ -247,5 +247,5 @@ func TestCancelWhileReadingTheBody(t *testing.T) {
 		_, _ = io.ReadAll(conn)
 	})
 	_, err := client(t, Options{}).Send(ctx, request(base))
-	wantError(t, err, "CANCELLED", true, false)
+	wantError(t, err, "CANCELLED", true)
 }

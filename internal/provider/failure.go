@@ -17,6 +17,7 @@ import (
 // The codes of gateway.SendError.
 const (
 	codeNotSent      = "NOT_SENT"
+	codeBadRequest   = "BAD_REQUEST"
 	codeTimeout      = "TIMEOUT"
 	codeLost         = "CONNECTION_LOST"
 	codeBodyCut      = "BODY_CUT"
@@ -36,12 +37,12 @@ func (x *exchange) failure(err error) *gateway.SendError {
 	case x.caller.Err() != nil:
 		return cancelled("while calling "+to, sent)
 	case !sent:
-		return &gateway.SendError{Code: codeNotSent, Retryable: true,
+		return &gateway.SendError{Code: codeNotSent,
 			Message: fmt.Sprintf("%s: %s; nothing was sent", to, connectReason(err))}
 	case x.timedOut():
 		return x.timeout("no answer", nil)
 	}
-	return &gateway.SendError{Code: codeLost, Sent: true, Retryable: true,
+	return &gateway.SendError{Code: codeLost, Sent: true,
 		Message: fmt.Sprintf("%s: %s; the request may have arrived", to, lossReason(err))}
 }
 
@@ -56,14 +57,14 @@ func (x *exchange) broken(res *gateway.Response, err error) *gateway.SendError {
 	case x.timedOut():
 		return x.timeout("the answer was not complete", res)
 	}
-	return &gateway.SendError{Code: codeBodyCut, Sent: true, Retryable: true, Response: res,
+	return &gateway.SendError{Code: codeBodyCut, Sent: true, Response: res,
 		Message: fmt.Sprintf("%s: the answer (status %d) %s", to, res.Status, cutReason(err))}
 }
 
 func (x *exchange) timedOut() bool { return errors.Is(context.Cause(x.ctx), errTimeout) }
 
 func (x *exchange) timeout(what string, res *gateway.Response) *gateway.SendError {
-	return &gateway.SendError{Code: codeTimeout, Sent: true, Retryable: true, Response: res,
+	return &gateway.SendError{Code: codeTimeout, Sent: true, Response: res,
 		Message: fmt.Sprintf("%s: %s within %v", origin(x.url), what, x.limit())}
 }
 
@@ -79,7 +80,7 @@ func denied(message string) *gateway.SendError {
 
 // malformed is for a request that can never be sent.
 func malformed(message string) *gateway.SendError {
-	return &gateway.SendError{Code: codeNotSent, Message: message + "; nothing was sent"}
+	return &gateway.SendError{Code: codeBadRequest, Message: message + "; nothing was sent"}
 }
 
 func cancelled(when string, sent bool) *gateway.SendError {

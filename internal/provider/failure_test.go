@@ -78,7 +78,7 @@ func TestT1NothingWasSent(t *testing.T) {
 				o.DialTimeout = 300 * time.Millisecond
 			}
 			_, err := client(t, o).Send(t.Context(), request(tt.base))
-			e := wantError(t, err, "NOT_SENT", false, true)
+			e := wantError(t, err, "NOT_SENT", false)
 			if !strings.Contains(e.Message, tt.says) || !strings.Contains(e.Message, "nothing was sent") {
 				t.Errorf("message %q does not say %q", e.Message, tt.says)
 			}
@@ -107,7 +107,7 @@ func TestT1OnceSentTheMessageNeverClaimsOtherwise(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := client(t, Options{}).Send(t.Context(), request(rawServer(t, tt.handle)))
-			e := wantError(t, err, tt.code, true, true)
+			e := wantError(t, err, tt.code, true)
 			if !strings.Contains(e.Message, tt.says) || strings.Contains(e.Message, "nothing was sent") {
 				t.Errorf("message %q does not say %q", e.Message, tt.says)
 			}
@@ -132,7 +132,7 @@ func TestTimeoutCoversTheExchange(t *testing.T) {
 			req := request(rawServer(t, handle))
 			req.Timeout = 200 * time.Millisecond
 			_, err := client(t, Options{}).Send(t.Context(), req)
-			e := wantError(t, err, "TIMEOUT", true, true)
+			e := wantError(t, err, "TIMEOUT", true)
 			if !strings.Contains(e.Message, "within 200ms") {
 				t.Errorf("message %q does not name the limit", e.Message)
 			}
@@ -149,7 +149,7 @@ func TestEndlessFastBodyIsStoppedByItsSize(t *testing.T) {
 		}
 	})
 	_, err := client(t, Options{}).Send(t.Context(), request(base))
-	wantError(t, err, "BODY_TOO_LARGE", true, false)
+	wantError(t, err, "BODY_TOO_LARGE", true)
 }
 
 // One Send is one dispatch (Q7): net/http by itself would repeat each of these on a reused connection that fails.
@@ -189,7 +189,7 @@ func TestQ7ReusedConnectionIsNotRepeated(t *testing.T) {
 				req := request(base)
 				change(req)
 				_, err := c.Send(t.Context(), req)
-				wantError(t, err, "CONNECTION_LOST", true, true)
+				wantError(t, err, "CONNECTION_LOST", true)
 				if n := requests.Load(); n != 2 {
 					t.Errorf("the provider saw %d requests, want 2", n)
 				}

@@ -42,6 +42,7 @@ type Answer struct {
 	NextFree   time.Time       `json:"nextFree,omitzero"` // when the scope can be asked again; zero: at once
 	Scope      string          `json:"scope,omitempty"`   // the rate scope the answer speaks of
 	Dispatched bool            `json:"dispatched"`        // the request may have reached the provider (Q7)
+	Charged    bool            `json:"charged,omitempty"` // Retry: counts as an attempt. Whatever was dispatched does
 	Status     int             `json:"status,omitempty"`
 	CostMicros int64           `json:"costMicros,omitempty"`
 	Error      *Error          `json:"error,omitempty"` // Retry, Failed, Unknown; Held for its reason
@@ -61,9 +62,12 @@ func (a Answer) Refusal() bool {
 
 // Error is a call's failure in the form in which it is stored and shown.
 type Error struct {
-	Code     string    `json:"code"` // e.g. HTTP_503, TIMEOUT, OUTCOME_UNKNOWN; docs/errors.md lists them
-	Message  string    `json:"message"`
-	Dispatch *Dispatch `json:"dispatch,omitempty"` // OUTCOME_UNKNOWN: which request it is that nobody knows of
+	Code       string    `json:"code"` // e.g. HTTP_503, TIMEOUT, OUTCOME_UNKNOWN; docs/errors.md lists them
+	Message    string    `json:"message"`
+	Status     int       `json:"status,omitempty"`     // of the provider's answer; 0: there was none
+	Attempt    int       `json:"attempt,omitempty"`    // which one it was, from 1; 0: no attempt was made
+	Dispatched bool      `json:"dispatched,omitempty"` // the request may have reached the provider
+	Dispatch   *Dispatch `json:"dispatch,omitempty"`   // OUTCOME_UNKNOWN: which request it is that nobody knows of
 }
 
 // Dispatch says which request an error speaks of, for a person who looks for it at the provider.
@@ -84,6 +88,9 @@ func (e Error) Of(d Dispatch) *Error {
 	e.Message += ", request " + d.Request + ")"
 	return &e
 }
+
+// OutcomeUnknown is the code of a call that may have been executed and must not be repeated (T2).
+const OutcomeUnknown = "OUTCOME_UNKNOWN"
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 

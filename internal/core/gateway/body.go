@@ -11,47 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"sluice/internal/core/call"
 	"sluice/internal/core/value"
 )
-
-// success reads an answer that the provider gives for done: it is paid for whatever the tool makes of it.
-func success(j *job, res *Response) call.Answer {
-	a := call.Answer{CostMicros: j.tool.CostMicros}
-	body, err := decodeBody(res)
-	if err != nil {
-		return unreadable(a, j, err)
-	}
-	result, missing, fail, err := j.tool.Interpret(res.Status, headers(res.Header), body, j.input)
-	switch {
-	case err != nil:
-		a.Outcome, a.Error = call.Failed, &call.Error{Code: "BAD_RESULT", Message: err.Error()}
-	case missing:
-		a.Outcome = call.Missing
-	case fail:
-		a.Outcome = call.Failed
-		a.Error = &call.Error{Code: "FAILED_ANSWER", Message: withExcerpt(
-			fmt.Sprintf("%s answered %d, and the tool's `fail` says that it is a failure", j.tool.Provider.Name, res.Status), res, j)}
-	default:
-		a.Outcome = call.Result
-		if a.Value, err = value.Encode(result); err != nil {
-			a.Outcome, a.Error = call.Failed, &call.Error{Code: "BAD_RESULT", Message: "the tool's result: " + err.Error()}
-		}
-	}
-	return a
-}
-
-// unreadable is for a body that is not what its type says. Where it was cut or garbled another try may be better; a
-// number that cannot be carried stays one.
-func unreadable(a call.Answer, j *job, err error) call.Answer {
-	if errors.Is(err, value.ErrLossy) {
-		a.Outcome, a.Error = call.Failed, &call.Error{Code: "BAD_RESULT", Message: "the answer's body: " + err.Error()}
-		return a
-	}
-	a.Outcome = again.outcome(j.repeatable())
-	a.Error = &call.Error{Code: "BROKEN_ANSWER", Message: j.tool.Provider.Name + " answered with a body that is not the JSON it says it is"}
-	return unknown(a)
-}
 
 func withExcerpt(message string, res *Response, j *job) string {
 	if text := excerpt(res.Body, j.cred); text != "" {

@@ -1,176 +1,204 @@
 package gateway
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
-	"time"
 
 	"sluice/internal/core/call"
-	"sluice/internal/core/hold"
+	"sluice/internal/core/mapspec"
 	"sluice/internal/core/pacer"
 )
 
-// rule says what a status, or a failed exchange, means for a call that may be repeated and for one that may not.
-type rule struct {
+// situation is what became of an attempt, in the words of docs/errors.md.
+type situation string
+
+// Before an exchange.
+const (
+	noTool         situation = "the catalogue has no such tool"
+	badInput       situation = "the input does not fit the tool, or a value of it cannot be sent"
+	noSecret       situation = "there is no such secret, or it may not be read"
+	secretRefused  situation = "the store of secrets answered with a failure that may pass"
+	secretSilent   situation = "the store of secrets gave no answer"
+	clientRefused  situation = "the token endpoint refused the client"
+	tokenRefused   situation = "the token endpoint answered with a failure that may pass"
+	tokenSilent    situation = "the token endpoint could not be reached, or gave no answer"
+	egressDenied   situation = "the address is not the provider's, or not a public one"
+	notSent        situation = "no byte of the request left: name not found, refused, no route, TLS"
+	stoppedUnsent  situation = "the run was stopped before a byte left"
+	stoppedSent    situation = "the run was stopped after a byte had left"
+	timedOut       situation = "no whole answer within the tool's timeout"
+	connectionLost situation = "the connection ended before there was an answer"
+	bodyCut        situation = "the answer ended in the middle"
+	bodyTooLarge   situation = "the answer is larger than the tool's maxBody"
+	redirected     situation = "the provider redirects"
+	gatewayLost    situation = "the function that makes the calls ended without an answer"
+)
+
+// After a whole answer.
+const (
+	limitedUntil  situation = "429, or 503 with a deadline"
+	limited       situation = "429 without a usable deadline"
+	renewed       situation = "401 or 403, and the credential has changed since"
+	unauthorized  situation = "401"
+	forbidden     situation = "403"
+	stalled       situation = "408"
+	tooEarly      situation = "425"
+	unimplemented situation = "501"
+	badVersion    situation = "505"
+	otherServer   situation = "any other 5xx"
+	absentStatus  situation = "a status that fails, other than 401, for which the tool's `missing` is true"
+	otherClient   situation = "any other 4xx"
+	moved         situation = "300, 304 and other 3xx that name no address"
+	unheardOf     situation = "a status that HTTP does not know"
+	result        situation = "2xx"
+	absent        situation = "2xx for which the tool's `missing` is true"
+	failure       situation = "2xx for which the tool's `fail` is true"
+	unreadable    situation = "2xx with a body that is not the JSON that it says it is"
+	badResult     situation = "2xx that `missing`, `fail` or `result` do not fit, or with a number that cannot be carried exactly"
+)
+
+// charge is what an attempt costs.
+type charge string
+
+const (
+	free    charge = ""
+	attempt charge = "an attempt"
+	money   charge = "the tool's cost"
+	both    charge = "the tool's cost, an attempt"
+)
+
+// signal is what an exchange tells the pacer about the provider's scope.
+type signal string
+
+const (
+	silent  signal = ""
+	success signal = "it works"
+	until   signal = "held until then"
+	backoff signal = "held for the cooldown, doubled each time"
+)
+
+// ofStatus stands for the code HTTP_<status>.
+const ofStatus = "HTTP_<status>"
+
+// verdict is what a situation means: for a call that may be repeated and for one that may not, for its attempts and
+// its cost, for the pacer, and for the reader.
+type verdict struct {
+	on               situation
+	code             string // empty: no error
 	repeatable, once call.Outcome
+	charges          charge
+	tells            signal
 	remedy           string
 }
 
-// again is for failures that may pass, after which the request may have been executed (T2).
-var again = rule{repeatable: call.Retry, once: call.Unknown}
+// verdicts is the one place that says what an answer or a failure means. docs/errors.md shows it as it stands here.
+//
+// What can be proved not to have been sent charges no attempt (T1), except where a service has answered that it cannot
+// help (T6). What may have been executed is only repeated where that does no harm (T2).
+var verdicts = []verdict{
+	{noTool, "UNKNOWN_TOOL", call.Failed, call.Failed, free, silent, ""},
+	{badInput, "BAD_INPUT", call.Failed, call.Failed, free, silent, ""},
+	{noSecret, "SECRET_MISSING", call.Failed, call.Failed, free, silent, ""},
+	{secretRefused, "SECRET_UNAVAILABLE", call.Retry, call.Retry, attempt, silent, ""},
+	{secretSilent, "SECRET_UNAVAILABLE", call.Retry, call.Retry, free, silent, ""},
+	{clientRefused, "AUTH_FAILED", call.Failed, call.Failed, free, silent, "check clientID, secret and scopes"},
+	{tokenRefused, "AUTH_UNAVAILABLE", call.Retry, call.Retry, attempt, silent, ""},
+	{tokenSilent, "AUTH_UNAVAILABLE", call.Retry, call.Retry, free, silent, ""},
+	{egressDenied, "EGRESS_DENIED", call.Failed, call.Failed, free, silent, ""},
+	{notSent, "NOT_SENT", call.Retry, call.Retry, free, silent, ""},
+	{stoppedUnsent, "CANCELLED", call.Retry, call.Retry, free, silent, ""},
 
-// statuses is what the classes of answers mean; a status of its own wins over its class. 2xx is read by the tool, 429
-// and 503 with a deadline are holds, and the tool's `missing` is asked before a 4xx fails.
-var statuses = map[int]rule{
-	401: {call.Failed, call.Failed, "check the provider's credential"},
-	403: {call.Failed, call.Failed, "check what the provider's credential is allowed to do"},
-	408: again,
-	425: {call.Retry, call.Retry, ""}, // too early: the server says that it did not process the request (RFC 8470)
-	501: {call.Failed, call.Failed, "the provider does not support the tool's method"},
-	505: {call.Failed, call.Failed, ""},
+	{stoppedSent, "CANCELLED", call.Retry, call.Unknown, attempt, silent, ""},
+	{timedOut, "TIMEOUT", call.Retry, call.Unknown, attempt, silent, ""},
+	{connectionLost, "CONNECTION_LOST", call.Retry, call.Unknown, attempt, silent, ""},
+	{bodyCut, "BODY_CUT", call.Retry, call.Unknown, attempt, silent, ""},
+	{bodyTooLarge, "BODY_TOO_LARGE", call.Failed, call.Failed, free, success, "raise the tool's maxBody if such answers are expected"},
+	{redirected, "REDIRECT", call.Failed, call.Failed, free, success, ""},
+	{gatewayLost, "GATEWAY_LOST", call.Retry, call.Unknown, attempt, silent, ""},
+
+	{limitedUntil, ofStatus, call.Held, call.Held, free, until, ""},
+	{limited, ofStatus, call.Held, call.Held, free, backoff, ""},
+	{renewed, ofStatus, call.Held, call.Held, free, success, ""},
+	{unauthorized, ofStatus, call.Failed, call.Failed, free, success, "check the provider's credential"},
+	{forbidden, ofStatus, call.Failed, call.Failed, free, success, "check what the provider's credential is allowed to do"},
+	{stalled, ofStatus, call.Retry, call.Unknown, attempt, success, ""},
+	{tooEarly, ofStatus, call.Retry, call.Retry, attempt, success, ""}, // the request was not processed (RFC 8470)
+	{absentStatus, "", call.Missing, call.Missing, free, success, ""},
+	{otherClient, ofStatus, call.Failed, call.Failed, free, success, ""},
+	{unimplemented, ofStatus, call.Failed, call.Failed, free, silent, "the provider does not support the tool's method"},
+	{badVersion, ofStatus, call.Failed, call.Failed, free, silent, ""},
+	{otherServer, ofStatus, call.Retry, call.Unknown, attempt, silent, ""},
+	{moved, ofStatus, call.Failed, call.Failed, free, success, "redirects are not followed; change the provider's url or the tool's path"},
+	{unheardOf, ofStatus, call.Retry, call.Unknown, attempt, silent, ""},
+
+	{result, "", call.Result, call.Result, money, success, ""},
+	{absent, "", call.Missing, call.Missing, money, success, ""},
+	{failure, "FAILED_ANSWER", call.Failed, call.Failed, money, success, ""},
+	{unreadable, "BROKEN_ANSWER", call.Retry, call.Unknown, both, success, ""},
+	{badResult, "BAD_RESULT", call.Failed, call.Failed, money, success, ""},
 }
 
-var classes = map[int]rule{
-	1: {call.Failed, call.Failed, ""},
-	3: {call.Failed, call.Failed, "redirects are not followed; change the provider's url or the tool's path"},
-	4: {call.Failed, call.Failed, ""},
-	5: again,
-}
+var verdictOn = func() map[situation]verdict {
+	m := make(map[situation]verdict, len(verdicts))
+	for _, v := range verdicts {
+		m[v.on] = v
+	}
+	return m
+}()
 
-// exchanges is what failed exchanges mean, where a byte of the request may have left.
-var exchanges = map[string]rule{
-	"TIMEOUT":         again,
-	"CONNECTION_LOST": again,
-	"BODY_CUT":        again,
-	"CANCELLED":       again,
-	"BODY_TOO_LARGE":  {call.Failed, call.Failed, "raise the tool's maxBody if such answers are expected"},
-	"REDIRECT":        {call.Failed, call.Failed, ""},
-	"EGRESS_DENIED":   {call.Failed, call.Failed, ""},
-}
-
-func (r rule) outcome(repeatable bool) call.Outcome {
-	if repeatable {
-		return r.repeatable
+// answer is what the caller gets.
+func (v verdict) answer(j *job, seen sighting) call.Answer {
+	a := call.Answer{
+		Outcome: v.once, Value: seen.value, Dispatched: seen.sent, Status: seen.status,
+		Charged: v.charges == attempt || v.charges == both,
 	}
-	return r.once
-}
-
-// classify is the one place that says what an exchange means: for its call, and (unless nil) for its scope.
-func classify(now time.Time, j *job, res *Response, err error) (call.Answer, *pacer.Observation) {
-	var broken *SendError
-	if err != nil {
-		if !errors.As(err, &broken) { // no Sender does that; the safe reading is that the request left
-			broken = &SendError{Code: "CONNECTION_LOST", Message: "the exchange failed", Sent: true, Retryable: true}
-		}
-		res = broken.Response
+	if j.repeatable() {
+		a.Outcome = v.repeatable
 	}
-	if res != nil && refusal(now, res) {
-		return held(now, j, res)
+	if v.charges == money || v.charges == both {
+		a.CostMicros = j.tool.CostMicros
 	}
-	if broken != nil {
-		return exchangeFailed(j, broken), nil
+	if v.code == "" {
+		return a
 	}
-	var seen *pacer.Observation
-	if res.Status < 500 {
-		seen = &pacer.Observation{}
+	a.Error = &call.Error{Code: v.code, Message: seen.message, Status: seen.status, Attempt: j.Number + 1, Dispatched: seen.sent}
+	if v.code == ofStatus {
+		a.Error.Code = fmt.Sprintf("HTTP_%d", seen.status)
 	}
-	a := answered(j, res)
-	a.Dispatched, a.Status = true, res.Status
-	return a, seen
-}
-
-// refusal reports whether the provider refused the operation for now: a 429 always (H15), a 503 if it says until when.
-func refusal(now time.Time, res *Response) bool {
-	switch res.Status {
-	case http.StatusTooManyRequests:
-		return true
-	case http.StatusServiceUnavailable:
-		_, ok := hold.Deadline(now, res.Header, nil)
-		return ok
+	if v.remedy != "" {
+		a.Error.Message += "; " + v.remedy
 	}
-	return false
-}
-
-func held(now time.Time, j *job, res *Response) (call.Answer, *pacer.Observation) {
-	p := j.tool.Provider
-	seen := &pacer.Observation{Limited: true, Cooldown: p.Cooldown}
-	message := p.Name + " asks to wait"
-	if until, ok := hold.Deadline(now, res.Header, p.ResetHeaders); ok {
-		seen.Deadline = until
-	} else {
-		message = p.Name + " asks to wait and does not say how long"
+	if !seen.sent && j.Number > 0 { // what is said of this attempt is not said of the call (T1)
+		a.Error.Message += "; earlier attempts may have arrived"
 	}
-	return call.Answer{Outcome: call.Held, Dispatched: true, Status: res.Status,
-		Error: &call.Error{Code: statusCode(res.Status), Message: message}}, seen
-}
-
-func exchangeFailed(j *job, e *SendError) call.Answer {
-	a := call.Answer{Dispatched: e.Sent}
-	if e.Response != nil {
-		a.Status = e.Response.Status
-	}
-	r, known := exchanges[e.Code]
-	switch {
-	case !e.Sent && (e.Retryable || e.Code == "CANCELLED"):
-		a.Outcome = call.Retry
-	case !e.Sent:
-		a.Outcome = call.Failed
-	case !known && e.Retryable:
-		r = again
-		fallthrough
-	default:
-		if a.Outcome = r.outcome(j.repeatable()); a.Outcome == "" {
-			a.Outcome = call.Failed
-		}
-	}
-	a.Error = &call.Error{Code: e.Code, Message: withRemedy(e.Message, r.remedy)}
-	return unknown(a)
-}
-
-// answered reads a complete answer.
-func answered(j *job, res *Response) call.Answer {
-	if res.Status/100 == 2 {
-		return success(j, res)
-	}
-	r, ok := statuses[res.Status]
-	if !ok {
-		if r, ok = classes[res.Status/100]; !ok {
-			r = again
-		}
-	}
-	a := call.Answer{Outcome: r.outcome(j.repeatable())}
-	if a.Outcome == call.Failed && missing(j, res) {
-		return call.Answer{Outcome: call.Missing}
-	}
-	message := fmt.Sprintf("%s answered %d %s", j.tool.Provider.Name, res.Status, http.StatusText(res.Status))
-	a.Error = &call.Error{Code: statusCode(res.Status), Message: withRemedy(withExcerpt(message, res, j), r.remedy)}
-	return unknown(a)
-}
-
-// unknown gives an outcome that nobody knows its code (T2); what was seen stays in the message.
-func unknown(a call.Answer) call.Answer {
-	if a.Outcome == call.Unknown {
-		a.Error = &call.Error{Code: "OUTCOME_UNKNOWN", Message: a.Error.Message +
-			"; the call may have been executed, and its tool is neither idempotent nor fenced"}
+	if a.Outcome == call.Unknown { // what was seen stays in the message (T2)
+		a.Error.Code = call.OutcomeUnknown
+		a.Error.Message += "; the call may have been executed, and its tool is neither idempotent nor fenced"
 	}
 	return a
 }
 
-func missing(j *job, res *Response) bool {
-	body, err := decodeBody(res)
-	if err != nil {
-		body = string(res.Body)
+// observation is what the pacer gets; nil: the exchange says nothing about its scope.
+func (v verdict) observation(j *job, seen sighting) *pacer.Observation {
+	switch v.tells {
+	case success:
+		return &pacer.Observation{}
+	case until:
+		return &pacer.Observation{Limited: true, Deadline: seen.until}
+	case backoff:
+		return &pacer.Observation{Limited: true, Cooldown: j.tool.Provider.Cooldown}
 	}
-	_, missing, _, err := j.tool.Interpret(res.Status, headers(res.Header), body, j.input)
-	return err == nil && missing
+	return nil
 }
 
-func statusCode(status int) string { return fmt.Sprintf("HTTP_%d", status) }
+// Lost is the answer of an attempt that was handed to a gateway in another process, which ended without saying what
+// became of it.
+func Lost(c *mapspec.Catalogue, a call.Attempt, message string) call.Answer {
+	j := &job{Attempt: a, tool: c.Tools[a.Tool]}
+	return verdictOn[gatewayLost].answer(j, sighting{sent: true, message: message})
+}
 
-func withRemedy(message, remedy string) string {
-	if remedy == "" {
-		return message
-	}
-	return message + "; " + remedy
+// conclude is the answer of an attempt that came to this without an exchange.
+func (s situation) conclude(j *job, message string) *call.Answer {
+	a := verdictOn[s].answer(j, sighting{message: message})
+	return &a
 }

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"sluice/internal/core/call"
 	"sluice/internal/core/mapspec"
 )
 
@@ -55,8 +54,8 @@ func (c *credentials) slot(provider string) *slot {
 	return s.(*slot)
 }
 
-// get returns the provider's credential, or the answer of a call that cannot be made without it.
-func (c *credentials) get(ctx context.Context, p *mapspec.Provider) (*credential, *call.Answer) {
+// get returns the provider's credential, or why there is none.
+func (c *credentials) get(ctx context.Context, p *mapspec.Provider) (*credential, *sighting) {
 	s := c.slot(p.Name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +68,7 @@ func (c *credentials) get(ctx context.Context, p *mapspec.Provider) (*credential
 	if p.Auth.Kind != mapspec.AuthNone {
 		secret, err := c.secrets.Resolve(ctx, p.Auth.Secret)
 		if err != nil {
-			return nil, noSecret(p.Name, err)
+			return nil, unresolved(p.Name, err)
 		}
 		id, cred.secret = secret, secret
 		if p.Auth.User != "" || p.Auth.ClientID != "" {
@@ -78,9 +77,9 @@ func (c *credentials) get(ctx context.Context, p *mapspec.Provider) (*credential
 	}
 	cred.scope = ScopeName(p.Name, id)
 	if p.Auth.Kind == mapspec.AuthOAuth2 {
-		token, until, answer := c.token(ctx, p, cred.secret)
-		if answer != nil {
-			return nil, answer
+		token, until, fault := c.token(ctx, p, cred.secret)
+		if fault != nil {
+			return nil, fault
 		}
 		cred.secret, cred.until = token, until
 	}
@@ -96,16 +95,15 @@ func (c *credentials) forget(provider string) {
 	s.cred = nil
 }
 
-// noSecret is the answer where a secret cannot be had. A store of secrets that says that its failure is temporary is
-// asked again with the call's next attempt.
-func noSecret(provider string, err error) *call.Answer {
+// unresolved tells why a secret cannot be had. A store of secrets that says that its failure is temporary is asked again
+// with the call's next attempt.
+func unresolved(provider string, err error) *sighting {
+	s := noSecret
 	var t interface{ Temporary() bool }
 	if errors.As(err, &t) && t.Temporary() {
-		a := failed("SECRET_UNAVAILABLE", "provider "+provider+": "+err.Error())
-		a.Outcome = call.Retry
-		return a
+		s = secretSilent
 	}
-	return failed("SECRET_MISSING", "provider "+provider+": "+err.Error())
+	return &sighting{situation: s, message: "provider " + provider + ": " + err.Error()}
 }
 
 // apply puts the credential into the request.

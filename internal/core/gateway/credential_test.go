@@ -196,8 +196,8 @@ func TestOAuth2TokenThatCannotBeHad(t *testing.T) {
 		{"not JSON", gateway.Response{Status: 200, Body: []byte(`<html>`)}, nil, call.Failed, "AUTH_FAILED"},
 		{"down", gateway.Response{Status: 503}, nil, call.Retry, "AUTH_UNAVAILABLE"},
 		{"limited", gateway.Response{Status: 429}, nil, call.Retry, "AUTH_UNAVAILABLE"},
-		{"lost", gateway.Response{}, &gateway.SendError{Code: "TIMEOUT", Sent: true, Retryable: true}, call.Retry, "AUTH_UNAVAILABLE"},
-		{"denied", gateway.Response{}, &gateway.SendError{Code: "EGRESS_DENIED"}, call.Failed, "AUTH_UNAVAILABLE"},
+		{"lost", gateway.Response{}, &gateway.SendError{Code: "TIMEOUT", Sent: true}, call.Retry, "AUTH_UNAVAILABLE"},
+		{"denied", gateway.Response{}, &gateway.SendError{Code: "EGRESS_DENIED"}, call.Failed, "EGRESS_DENIED"},
 	} {
 		s := &script{api: 200, token: tt.token, err: tt.err}
 		a := single(t, oauth2, s, &vault{value: "pw"})()

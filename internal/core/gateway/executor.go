@@ -51,7 +51,7 @@ type job struct {
 // repeatable reports whether the call may be sent again after it may have arrived. A fence protects only if the
 // attempt carries it.
 func (j *job) repeatable() bool {
-	return j.tool.Idempotent || j.tool.Fence != "" && j.Fence != ""
+	return j.tool != nil && (j.tool.Idempotent || j.tool.Fence != "" && j.Fence != "")
 }
 
 // group is the jobs of one rate scope: retries first, otherwise in order.
@@ -131,7 +131,7 @@ func want(p *mapspec.Provider) pacer.Want {
 func (e *Executor) build(ctx context.Context, j *job) *call.Answer {
 	tool, ok := e.Catalogue.Tools[j.Tool]
 	if !ok {
-		return failed("UNKNOWN_TOOL", fmt.Sprintf("there is no tool %q in the catalogue", j.Tool))
+		return noTool.conclude(j, fmt.Sprintf("there is no tool %q in the catalogue", j.Tool))
 	}
 	j.tool = tool
 	input, err := decodeInput(j.Input)
@@ -139,12 +139,12 @@ func (e *Executor) build(ctx context.Context, j *job) *call.Answer {
 		input, err = tool.CheckInput(input)
 	}
 	if err != nil {
-		return failed("BAD_INPUT", err.Error())
+		return badInput.conclude(j, err.Error())
 	}
 	j.input = input
 	req, err := tool.Request(input)
 	if err != nil {
-		return failed("BAD_INPUT", err.Error())
+		return badInput.conclude(j, err.Error())
 	}
 	j.req = &Request{
 		Method: req.Method, URL: req.URL, Header: req.Header, Body: req.Body,
@@ -154,15 +154,11 @@ func (e *Executor) build(ctx context.Context, j *job) *call.Answer {
 	if tool.Fence != "" && j.Fence != "" {
 		setHeader(j.req, tool.Fence, j.Fence)
 	}
-	cred, answer := e.credentials.get(ctx, tool.Provider)
-	if answer != nil {
-		return answer
+	cred, fault := e.credentials.get(ctx, tool.Provider)
+	if fault != nil {
+		return fault.situation.conclude(j, fault.message)
 	}
 	j.cred = cred
 	cred.apply(j.req, tool.Provider.Auth)
 	return nil
-}
-
-func failed(code, message string) *call.Answer {
-	return &call.Answer{Outcome: call.Failed, Error: &call.Error{Code: code, Message: message}}
 }

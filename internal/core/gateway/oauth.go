@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
-	"sluice/internal/core/call"
 	"sluice/internal/core/mapspec"
 )
 
@@ -23,10 +23,15 @@ const (
 
 // token gets an access token by client credentials (RFC 6749, section 4.4), through the same Sender as calls, so that
 // the same limits of egress hold. The exchange pays for nothing and may be repeated.
-func (c *credentials) token(ctx context.Context, p *mapspec.Provider, secret string) (string, time.Time, *call.Answer) {
+func (c *credentials) token(ctx context.Context, p *mapspec.Provider, secret string) (token string, until time.Time, fault *sighting) {
+	defer func() {
+		if fault != nil {
+			fault.message = "provider " + p.Name + ": no access token: " + fault.message
+		}
+	}()
 	endpoint, err := url.Parse(p.Auth.TokenURL)
 	if err != nil || endpoint.Host == "" {
-		return "", time.Time{}, failed("AUTH_FAILED", "provider "+p.Name+": tokenURL is not a URL")
+		return "", time.Time{}, &sighting{situation: clientRefused, message: "tokenURL is not a URL"}
 	}
 	form := url.Values{"grant_type": {"client_credentials"}}
 	if len(p.Auth.Scopes) > 0 {
@@ -44,14 +49,14 @@ func (c *credentials) token(ctx context.Context, p *mapspec.Provider, secret str
 	asked := time.Now()
 	res, err := c.sender.Send(ctx, req)
 	if err != nil || res.Status != http.StatusOK {
-		return "", time.Time{}, noToken(p.Name, res, err)
+		return "", time.Time{}, noToken(res, err)
 	}
 	var answer struct {
 		AccessToken string  `json:"access_token"`
 		ExpiresIn   float64 `json:"expires_in"`
 	}
 	if err := json.Unmarshal(res.Body, &answer); err != nil || answer.AccessToken == "" {
-		return "", time.Time{}, failed("AUTH_FAILED", "provider "+p.Name+": the token endpoint's answer has no access_token")
+		return "", time.Time{}, &sighting{situation: clientRefused, message: "the token endpoint's answer has no access_token"}
 	}
 	life := tokenDefault
 	if s := answer.ExpiresIn; s > 0 && s < 365*24*3600 {
@@ -60,22 +65,22 @@ func (c *credentials) token(ctx context.Context, p *mapspec.Provider, secret str
 	return answer.AccessToken, asked.Add(max(life-tokenEarly, life/2)), nil
 }
 
-func noToken(provider string, res *Response, err error) *call.Answer {
-	message := "provider " + provider + ": no access token: "
-	var se *SendError
+// noToken says why there is no access token. The exchange pays for nothing: what was sent may be sent again.
+func noToken(res *Response, err error) *sighting {
+	var broken *SendError
 	switch {
-	case errors.As(err, &se):
-		a := failed("AUTH_UNAVAILABLE", message+se.Message)
-		if se.Retryable {
-			a.Outcome = call.Retry
-		}
-		return a
+	case errors.As(err, &broken) && broken.Code == "EGRESS_DENIED":
+		return &sighting{situation: egressDenied, message: broken.Message}
+	case errors.As(err, &broken) && (broken.Code == "REDIRECT" || broken.Code == "BODY_TOO_LARGE" || broken.Code == "BAD_REQUEST"):
+		return &sighting{situation: clientRefused, message: broken.Message}
+	case errors.As(err, &broken):
+		return &sighting{situation: tokenSilent, message: broken.Message}
 	case err != nil:
-		return failed("AUTH_UNAVAILABLE", message+"the exchange failed")
-	case res.Status == http.StatusTooManyRequests || res.Status >= 500:
-		a := failed("AUTH_UNAVAILABLE", message+"the token endpoint answered "+http.StatusText(res.Status))
-		a.Outcome = call.Retry
-		return a
+		return &sighting{situation: tokenSilent, message: "the exchange failed"}
+	case res.Status == http.StatusTooManyRequests: // a refusal, as of calls: no attempt
+		return &sighting{situation: tokenSilent, message: "the token endpoint asks to wait"}
+	case res.Status >= 500:
+		return &sighting{situation: tokenRefused, message: fmt.Sprintf("the token endpoint answered %d", res.Status)}
 	}
-	return failed("AUTH_FAILED", message+"the token endpoint refused the client: check clientID and secret")
+	return &sighting{situation: clientRefused, message: fmt.Sprintf("the token endpoint answered %d and refused the client", res.Status)}
 }

@@ -34,11 +34,12 @@ type Response struct {
 
 // SendError is a failed exchange.
 type SendError struct {
-	Code      string // NOT_SENT, TIMEOUT, CONNECTION_LOST, BODY_CUT, BODY_TOO_LARGE, REDIRECT, EGRESS_DENIED, CANCELLED
-	Message   string // for users; names the target's origin, never the credential or the query
-	Sent      bool   // a byte of the request may have left
-	Retryable bool   // may pass by itself
-	Response  *Response
+	// NOT_SENT, BAD_REQUEST (can never be sent), EGRESS_DENIED, CANCELLED, TIMEOUT, CONNECTION_LOST, BODY_CUT,
+	// BODY_TOO_LARGE, REDIRECT. What each means is said by verdicts.
+	Code     string
+	Message  string // for users; names the target's origin, never the credential or the query
+	Sent     bool   // a byte of the request may have left
+	Response *Response
 }
 
 func (e *SendError) Error() string { return e.Code + ": " + e.Message }

@@ -41,7 +41,7 @@ func (c *caller) attempt(ctx context.Context, q query) (call.Answer, call.Cursor
 
 // unknownAt says which request it is whose outcome nobody knows.
 func unknownAt(r reply, sent call.Attempt) call.Answer {
-	e := call.Error{Code: "OUTCOME_UNKNOWN", Message: "the gateway gave no reason"}
+	e := call.Error{Code: call.OutcomeUnknown, Message: "the gateway gave no reason"}
 	if r.Error != nil {
 		e = *r.Error
 	}
@@ -52,19 +52,19 @@ func unknownAt(r reply, sent call.Attempt) call.Answer {
 // backoff decides about a failure that may pass: until when it is waited, or that it is final.
 func (c *caller) backoff(q query, at call.Cursor, a call.Answer) (call.Answer, call.Cursor) {
 	now := time.Now()
-	if a.Dispatched {
+	if a.Dispatched || a.Charged {
 		at.Next++
 		q.task.Unsent = time.Time{}
 	} else if q.task.Unsent.IsZero() {
 		q.task.Unsent = now.UTC()
 	}
-	tooLong := !a.Dispatched && now.Sub(q.task.Unsent) >= unsentWindow
+	tooLong := !q.task.Unsent.IsZero() && now.Sub(q.task.Unsent) >= unsentWindow
 	if at.Next >= q.tool.Attempts || tooLong {
 		a.Outcome = call.Failed
 		return a, at
 	}
 	tries := max(at.Next-1, 0)
-	if !a.Dispatched {
+	if !q.task.Unsent.IsZero() {
 		tries = int(now.Sub(q.task.Unsent) / (2 * time.Second)) // no attempt is charged, but each wait is longer
 	}
 	until := now.Add(hold.Backoff(tries, string(q.id)))

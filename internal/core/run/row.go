@@ -94,7 +94,7 @@ func (r *row) run(ctx context.Context) verdict {
 		case res.hold != nil:
 			return r.wait(ctx, res)
 		case res.fail != nil:
-			return r.end(ctx, &sheet.Fault{Column: column.Name, Code: res.fail.Code, Message: res.fail.Message, Dispatch: res.fail.Dispatch})
+			return r.end(ctx, sheet.FaultOf(column.Name, res.fail))
 		}
 		r.env.Cells[column.Name] = res.value
 	}

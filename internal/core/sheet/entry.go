@@ -55,10 +55,18 @@ func (e *Entry) ends() Counts {
 
 // Fault is why a row failed, in the form in which it is stored and shown.
 type Fault struct {
-	Column   string         `json:"column,omitempty"`
-	Code     string         `json:"code"`
-	Message  string         `json:"message"`
-	Dispatch *call.Dispatch `json:"dispatch,omitempty"` // OUTCOME_UNKNOWN: the request that may have been executed
+	Column     string         `json:"column,omitempty"`
+	Code       string         `json:"code"`
+	Message    string         `json:"message"`
+	Status     int            `json:"status,omitempty"`     // the rest as in call.Error
+	Attempt    int            `json:"attempt,omitempty"`    //
+	Dispatched bool           `json:"dispatched,omitempty"` //
+	Dispatch   *call.Dispatch `json:"dispatch,omitempty"`   //
+}
+
+// FaultOf is the failure of a row by that of one of its columns.
+func FaultOf(column string, e *call.Error) *Fault {
+	return &Fault{Column: column, Code: e.Code, Message: e.Message, Status: e.Status, Attempt: e.Attempt, Dispatched: e.Dispatched, Dispatch: e.Dispatch}
 }
 
 func (f *Fault) Error() string {

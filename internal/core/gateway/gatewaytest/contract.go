@@ -109,7 +109,7 @@ func outcomes(t *testing.T, open Open) {
 		{"acme.get", "501", call.Failed, "HTTP_501", true, 0},
 		{"acme.get", "503", call.Retry, "HTTP_503", true, 0},
 		{"acme.get", "notsent", call.Retry, "NOT_SENT", false, 0},
-		{"acme.get", "malformed", call.Failed, "NOT_SENT", false, 0},
+		{"acme.get", "malformed", call.Failed, "BAD_INPUT", false, 0},
 		{"acme.get", "timeout", call.Retry, "TIMEOUT", true, 0},
 		{"acme.get", "lost", call.Retry, "CONNECTION_LOST", true, 0},
 		{"acme.get", "cut", call.Retry, "BODY_CUT", true, 0},

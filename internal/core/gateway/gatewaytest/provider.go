@@ -128,12 +128,12 @@ var responses = map[string]gateway.Response{
 }
 
 var sendErrors = map[string]gateway.SendError{
-	"notsent":   {Code: "NOT_SENT", Message: "nothing was sent", Retryable: true},
-	"malformed": {Code: "NOT_SENT", Message: "cannot be sent"},
-	"timeout":   {Code: "TIMEOUT", Message: "no answer", Sent: true, Retryable: true},
-	"lost":      {Code: "CONNECTION_LOST", Message: "reset", Sent: true, Retryable: true},
-	"cut":       {Code: "BODY_CUT", Message: "cut", Sent: true, Retryable: true, Response: response(200, "")},
-	"cut429": {Code: "BODY_CUT", Message: "cut", Sent: true, Retryable: true,
+	"notsent":   {Code: "NOT_SENT", Message: "nothing was sent"},
+	"malformed": {Code: "BAD_REQUEST", Message: "cannot be sent"},
+	"timeout":   {Code: "TIMEOUT", Message: "no answer", Sent: true},
+	"lost":      {Code: "CONNECTION_LOST", Message: "reset", Sent: true},
+	"cut":       {Code: "BODY_CUT", Message: "cut", Sent: true, Response: response(200, "")},
+	"cut429": {Code: "BODY_CUT", Message: "cut", Sent: true,
 		Response: response(429, "", "Retry-After", "7")},
 	"large":    {Code: "BODY_TOO_LARGE", Message: "too large", Sent: true, Response: response(200, "")},
 	"redirect": {Code: "REDIRECT", Message: "redirects", Sent: true, Response: response(302, "")},
