@@ -14,8 +14,12 @@ import (
 	"sluice/internal/core/table"
 )
 
-// ErrStopped: the run was parked because it was asked to stop. Nothing is lost; it can be resumed.
-var ErrStopped = errors.New("stopped")
+var (
+	// ErrStopped: the run was parked because it was asked to stop. Nothing is lost; it can be resumed.
+	ErrStopped = errors.New("stopped")
+	// ErrHalted: the run was cancelled or paused meanwhile; its record says which.
+	ErrHalted = errors.New("cancelled or paused")
+)
 
 // Retries of a slice that failed for a reason that may pass, such as a full disk.
 const (
@@ -39,10 +43,13 @@ type Driver struct {
 	recordMu sync.Mutex        // guards the run's record, which the shards share
 	waiting  map[int]time.Time // shards that wait, and until when
 	ended    int               // shards that are done
+
+	halted chan struct{} // closed when the run is asked to stop for good, or until it is continued
 }
 
 // Drive runs slices until the run has ended, waiting between them as long as they ask for, and finishes it. It
-// returns ErrStopped if Settings.Stop was closed meanwhile, and the run's failure if it failed.
+// returns ErrStopped if Settings.Stop was closed meanwhile, ErrHalted if the run was cancelled or paused, and the run's
+// failure if it failed.
 func (d *Driver) Drive(ctx context.Context, job *run.Job) error {
 	if err := job.AtWork(ctx, d.Ports.Store); err != nil {
 		return err
@@ -51,6 +58,8 @@ func (d *Driver) Drive(ctx context.Context, job *run.Job) error {
 	d.book(job)
 	switch {
 	case err == nil:
+	case errors.Is(err, ErrHalted):
+		return d.halt(context.WithoutCancel(ctx), job)
 	case errors.Is(err, ErrStopped), ctx.Err() != nil:
 		return errors.Join(err, job.Run.Refresh(context.WithoutCancel(ctx), d.Ports.Store))
 	default:
@@ -130,6 +139,8 @@ func (d *Driver) sleep(ctx context.Context, until time.Time) error {
 		return nil
 	case <-d.Settings.Stop:
 		return ErrStopped
+	case <-d.halted:
+		return ErrHalted
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

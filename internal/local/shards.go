@@ -24,13 +24,17 @@ func (d *Driver) shards(ctx context.Context, job *run.Job) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	places := make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/processorsPerSlice))
+	d.halted = make(chan struct{})
+	go d.watch(inner, job.Run.ID, d.halted)
 	var wg sync.WaitGroup
-	var stopped atomic.Bool
+	var stopped, halted atomic.Bool
 	for shard := range job.Run.Shards {
 		wg.Go(func() {
 			switch err := d.shard(inner, job, shard, places); {
 			case errors.Is(err, ErrStopped):
 				stopped.Store(true) // the others drain in their own time
+			case errors.Is(err, ErrHalted):
+				halted.Store(true) // the others hear of it themselves
 			case err != nil:
 				cancel(err)
 			}
@@ -40,6 +44,8 @@ func (d *Driver) shards(ctx context.Context, job *run.Job) error {
 	switch {
 	case inner.Err() != nil:
 		return context.Cause(inner)
+	case halted.Load():
+		return ErrHalted
 	case stopped.Load():
 		return errors.Join(ErrStopped, d.parked(ctx, job))
 	}
@@ -52,13 +58,15 @@ func (d *Driver) shard(ctx context.Context, job *run.Job, shard int, places chan
 	for {
 		res, err := d.placed(ctx, job, shard, places)
 		switch {
-		case err != nil && (errors.Is(err, ErrStopped) || run.Permanent(err) || ctx.Err() != nil || failures == sliceRetries):
+		case err != nil && (errors.Is(err, ErrStopped) || errors.Is(err, ErrHalted) || run.Permanent(err) || ctx.Err() != nil || failures == sliceRetries):
 			return err
 		case err != nil:
 			failures++
 			err = d.sleep(ctx, time.Now().Add(retryWait))
 		case res.Outcome == run.Done:
 			return d.done(ctx, job)
+		case res.Outcome == run.Cancelled || res.Outcome == run.Paused:
+			return ErrHalted
 		case d.stopped():
 			d.note(shard, res.WakeAt)
 			return ErrStopped
@@ -83,6 +91,8 @@ func (d *Driver) placed(ctx context.Context, job *run.Job, shard int, places cha
 		return d.slice(ctx, job, shard)
 	case <-d.Settings.Stop:
 		return run.Result{}, ErrStopped
+	case <-d.halted:
+		return run.Result{}, ErrHalted
 	case <-ctx.Done():
 		return run.Result{}, context.Cause(ctx)
 	}

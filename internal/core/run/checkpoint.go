@@ -74,14 +74,14 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 }
 
 // trim saves open pages when the journal has become long, so that the checkpoint can leave it behind. Where it expires,
-// it is also left behind before a wait that it might not outlive.
+// it is also left behind before a wait that it might not outlive, such as one that only somebody's word ends.
 func (s *slice) trim(status sheet.ShardStatus, wakeAt time.Time) error {
 	s.pages.mu.Lock()
 	many := len(s.pages.open) > keptPages
 	s.pages.mu.Unlock()
 	expires := s.set.Keep > 0 && later(time.Now(), wakeAt).Sub(s.cp.FromAt) > s.set.Keep/2
 	switch {
-	case status != sheet.ShardRunning && expires:
+	case status != sheet.ShardRunning && expires, s.leaving && s.set.Keep > 0 && s.halt() != "":
 		return s.pages.spill(0)
 	case !many && s.journal.Since(s.cp.From) < journalCut:
 		return nil

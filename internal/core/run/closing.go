@@ -18,6 +18,9 @@ func (s *slice) close(failed error) (Result, error) {
 	s.pool.mu.Lock()
 	err := s.pool.failed
 	s.pool.mu.Unlock()
+	if errors.Is(err, errCancelled) {
+		err = nil
+	}
 	s.stop(errStopped)
 	s.pumps.Wait()
 	if settled := s.pages.settle(); err == nil {
@@ -27,13 +30,23 @@ func (s *slice) close(failed error) (Result, error) {
 		err = flushed
 	}
 	s.journal.Close()
+	if err == nil {
+		err = s.tellPause(context.Background())
+	}
 	if err != nil && !isRowError(err) {
 		return Result{}, s.abandon(err)
 	}
 	res, status := s.verdict()
+	halt := s.halt()
+	if halt == "" && res.Outcome == Parked {
+		s.tally.base.Parks++
+	}
 	s.leaving = true
 	if saved := s.checkpoint(context.Background(), status, res.WakeAt); saved != nil {
 		return Result{}, saved
+	}
+	if halt != "" && res.Outcome != Done {
+		res = Result{Outcome: halt}
 	}
 	s.log(res)
 	return res, err
@@ -53,7 +66,6 @@ func (s *slice) verdict() (Result, sheet.ShardStatus) {
 	if !waiting || ready || fresh && !full || at.Before(now) {
 		return Result{Outcome: More}, sheet.ShardRunning
 	}
-	s.tally.base.Parks++
 	return Result{Outcome: Parked, WakeAt: hold.WakeAt(now, at)}, sheet.ShardParked
 }
 

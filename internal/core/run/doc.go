@@ -34,6 +34,7 @@ const (
 	Lease           = 60 * time.Second // how long a silent owner keeps a shard
 	CheckpointEvery = 10 * time.Second // at most this much is replayed after a crash; renews the lease (R11)
 	DrainMargin     = 5 * time.Second  // kept free before the deadline, besides the longest call
+	LookEvery       = time.Second      // what a cancellation takes to be heard, at most
 )
 
 // Settings bound one slice. The zero value is usable.
@@ -50,6 +51,7 @@ type Settings struct {
 	Deadline time.Time       // of the invocation; zero: none
 	Stop     <-chan struct{} // closed: drain, save, return
 	Watch    *Watch          // progress, while the slice is at work
+	Look     time.Duration   // how often it looks at what is asked of the run; 0: LookEvery
 }
 
 func (s Settings) withDefaults(job *Job) Settings {
@@ -71,6 +73,9 @@ func (s Settings) withDefaults(job *Job) Settings {
 	if s.Lease <= 0 {
 		s.Lease = Lease
 	}
+	if s.Look <= 0 {
+		s.Look = LookEvery
+	}
 	return s
 }
 
@@ -83,6 +88,9 @@ const (
 	More   Outcome = "more"   // there is work to do now
 	Parked Outcome = "parked" // there is work to do at WakeAt
 	Busy   Outcome = "busy"   // another slice owns the shard; nothing was done
+	// The run was asked to stop: what the shard has come to is saved, and no slice of it is to follow by itself.
+	Paused    Outcome = "paused"
+	Cancelled Outcome = "cancelled"
 )
 
 // Result is what a slice returns.

@@ -64,7 +64,7 @@ func (j *Job) AtWork(ctx context.Context, st *store.Store) error {
 	if j.Run.Status == sheet.Running {
 		return nil
 	}
-	j.Run.Status, j.Run.WakeAt, j.Run.FinishedAt, j.Run.Error = sheet.Running, time.Time{}, time.Time{}, ""
+	j.Run.Status, j.Run.WakeAt, j.Run.FinishedAt, j.Run.Error, j.Run.Pause = sheet.Running, time.Time{}, time.Time{}, "", nil
 	return sheet.Save(ctx, st, j.Run)
 }
 

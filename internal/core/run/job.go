@@ -43,7 +43,7 @@ func LoadJob(ctx context.Context, st *store.Store, id string) (*Job, error) {
 	}
 	j := newJob(r, m, tools)
 	j.since = since
-	if r.Status == sheet.Staging {
+	if r.StartedAt.IsZero() { // its input is not sealed yet
 		return j, nil
 	}
 	j.manifest, err = intake.Manifest(ctx, st, id, r.Sealed)

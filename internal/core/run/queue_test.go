@@ -9,6 +9,7 @@ import (
 	"sluice/internal/core/call"
 	"sluice/internal/core/run"
 	"sluice/internal/core/table"
+	"sluice/internal/core/table/tabletest"
 )
 
 // pairs is a table for byProvider: the rows named in a call provider a, the others b.
@@ -154,22 +155,38 @@ func TestQ3ProviderThatHoldsEverybodyKeepsNoSliceAlive(t *testing.T) {
 	}
 }
 
-// While every row waits, nobody asks the provider, and nobody reads or writes the store.
+// While every row waits, nobody asks the provider, and nobody reads or writes the store, but for the one small read a
+// second by which a run hears that it is cancelled.
 func TestQ4WaitingAsksNobody(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, tbl table.Table) {
 		w, f := newFaultyWorld(t, tbl)
 		w.provider.answer = scripted("a.get", "r0", holds(4*time.Second))
 		job := w.start("r", callA, rows(50)...)
 		var before, after atomic.Int64
-		time.AfterFunc(time.Second, func() { before.Store(int64(f.Count() + len(w.provider.log()))) })
-		time.AfterFunc(3900*time.Millisecond, func() { after.Store(int64(f.Count() + len(w.provider.log()))) })
+		count := func() int64 { return int64(f.Count()-looks(f)) + int64(len(w.provider.log())) }
+		time.AfterFunc(900*time.Millisecond, func() { before.Store(count()) })
+		time.AfterFunc(3900*time.Millisecond, func() { after.Store(count()) })
 		if res := w.slice(job); res.Outcome != run.Done {
 			t.Fatal(res.Outcome)
 		}
 		if before.Load() == 0 || before.Load() != after.Load() {
 			t.Errorf("%d operations and calls while all rows waited", after.Load()-before.Load())
 		}
+		if n := looks(f); n < 4 || n > 5 { // at the start, and each second
+			t.Errorf("the control item was read %d times in 4 s", n)
+		}
 	})
+}
+
+// looks is how often somebody looked at what is asked of the run.
+func looks(f *tabletest.Faulty) int {
+	n := 0
+	for _, e := range f.Trace() {
+		if e.Op == tabletest.OpGet && e.Keys[0].Sort == "control" {
+			n++
+		}
+	}
+	return n
 }
 
 // The only place is taken for 20 s, and a held row becomes due meanwhile: fake time would stand still if the loop looked

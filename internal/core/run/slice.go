@@ -38,6 +38,10 @@ type slice struct {
 	quitOne sync.Once
 	blank   sync.Pool // rows that are done
 
+	ordersMu sync.Mutex
+	orders   orders
+	inbox    func(context.Context) // looks at what has come for the shard; nil: nothing ever comes
+
 	cpMu    sync.Mutex
 	cp      *sheet.Checkpoint
 	lease   atomic.Int64 // until when the shard is this slice's, as far as it knows
@@ -69,7 +73,12 @@ func (j *Job) Slice(ctx context.Context, ports Ports, shard int, set Settings) (
 	if err := past.recall(s.ctx, ports, cp, memo); err != nil {
 		return Result{}, s.abandon(err)
 	}
+	asked, err := sheet.LoadControl(s.ctx, ports.Store, j.Run.ID) // after the shard is taken: who asks later finds it taken
+	if err != nil {
+		return Result{}, s.abandon(err)
+	}
 	s.wire(past, memo)
+	s.obey(asked)
 	s.set.Watch.attach(s)
 	defer s.set.Watch.detach(s)
 	// The first checkpoint closes the journals of earlier slices: what a dead one may still write is not read again.
@@ -94,7 +103,7 @@ func (s *slice) acquire(ctx context.Context) (*sheet.Checkpoint, Result, error) 
 	if cp.Status == sheet.ShardDone {
 		return cp, Result{}, nil
 	}
-	if cp.Owner != "" && now.Before(cp.LeaseUntil) && (s.ports.Alive == nil || s.ports.Alive(cp.Owner)) {
+	if s.ports.owned(cp, now) {
 		return nil, Result{Outcome: Busy, WakeAt: cp.LeaseUntil}, nil
 	}
 	if cp.Epoch == 0 {
@@ -195,11 +204,11 @@ func (s *slice) loop() {
 	tick := time.NewTicker(min(CheckpointEvery, s.set.Lease/3))
 	defer tick.Stop()
 	ticks := sync.WaitGroup{}
-	ticks.Add(1)
-	ended := make(chan struct{})
-	go func() { defer ticks.Done(); s.keep(tick.C, ended) }()
+	watching, ended := context.WithCancel(context.WithoutCancel(s.ctx)) // the lease is needed until nothing is at work
+	ticks.Go(func() { s.keep(tick.C, watching.Done()) })
+	ticks.Go(func() { s.watchControl(watching) })
 	defer ticks.Wait()
-	defer close(ended)
+	defer ended()
 
 	admit, cancel := s.admission()
 	defer cancel()

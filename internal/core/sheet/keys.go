@@ -11,6 +11,7 @@ import (
 //
 //	runs                    <id>                    the list of runs
 //	run/<id>                record, doc/<digest>    what the run is
+//	run/<id>                control                 what people ask of it
 //	run/<id>/in             pages, manifest         sealed input (package intake)
 //	run/<id>/out            p/<page>/<epoch>        result pages
 //	run/<id>/shard/<n>      checkpoint              who works the shard, and from where
@@ -20,6 +21,8 @@ const listPart = "runs"
 func runPart(id string) string { return "run/" + id }
 
 func recordKey(id string) table.Key { return table.Key{Part: runPart(id), Sort: "record"} }
+
+func controlKey(id string) table.Key { return table.Key{Part: runPart(id), Sort: "control"} }
 
 func listKey(id string) table.Key { return table.Key{Part: listPart, Sort: id} }
 

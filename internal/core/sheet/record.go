@@ -19,18 +19,27 @@ import (
 // Status is where a run stands.
 type Status string
 
-// The statuses of a run. Completed means that every row has ended, failed rows included; Failed means that the run
-// as a whole could not be brought to an end.
+// The statuses of a run. A parked run goes on by itself, a paused one when it is told to. Completed means that every
+// row has ended, failed rows included; Failed means that the run as a whole could not be brought to an end; Cancelled,
+// that somebody did not want it to go on.
 const (
 	Staging   Status = "staging"
 	Running   Status = "running"
 	Parked    Status = "parked"
+	Paused    Status = "paused"
 	Completed Status = "completed"
 	Failed    Status = "failed"
+	Cancelled Status = "cancelled"
 )
 
-// Ended reports whether nothing more will happen by itself.
-func (s Status) Ended() bool { return s == Completed || s == Failed }
+// Ended reports whether the run is over.
+func (s Status) Ended() bool { return s == Completed || s == Failed || s == Cancelled }
+
+// Pause is why a run does not go on by itself, and since when.
+type Pause struct {
+	Reason string    `json:"reason,omitempty"` // empty: somebody asked for it
+	At     time.Time `json:"at"`
+}
 
 // Run is a run's record: what it is, and the last that is known of it. While a shard is at work the live counts
 // are in its checkpoint; Load merges them.
@@ -57,7 +66,9 @@ type Run struct {
 	StartedAt   time.Time     `json:"startedAt,omitzero"`
 	FinishedAt  time.Time     `json:"finishedAt,omitzero"`
 	WakeAt      time.Time     `json:"wakeAt,omitzero"`
-	Restarts    int           `json:"restarts,omitempty"` // executions that took over from one that died
+	Pause       *Pause        `json:"pause,omitempty"`     // of a run that is paused
+	Restarts    int           `json:"restarts,omitempty"`  // executions that took over from one that died
+	Continued   int           `json:"continued,omitempty"` // how often it was told to go on, and executions before that
 	Counts      Counts        `json:"counts"`
 	Stats       Stats         `json:"stats"`
 	Usage       table.Usage   `json:"usage"`               // of the store, by whoever works on the run; slices of Lambda book theirs apart
@@ -132,6 +143,9 @@ func (s Stats) Plus(o Stats) Stats {
 
 // ErrNoRun: there is no run of that id.
 var ErrNoRun = errors.New("no such run")
+
+// Execution numbers the executions that have worked on the run: those that took over, and those that went on.
+func (r *Run) Execution() int { return r.Continued + r.Restarts }
 
 // Create writes a new run's record and its entry in the list; table.ErrConflict if the id is taken.
 func Create(ctx context.Context, st *store.Store, r *Run) error {
