@@ -62,7 +62,7 @@ func Pause(ctx context.Context, st *store.Store, id, reason string) error {
 // where nothing was asked, it changes nothing. It returns the record as it stands then.
 func Settle(ctx context.Context, p Ports, set Settings, id string) (*sheet.Run, error) {
 	for try := 1; ; try++ {
-		r, err := settle(ctx, p, set, id)
+		r, err := settleOnce(ctx, p, set, id)
 		if !errors.Is(err, table.ErrConflict) || try == recordTries {
 			return r, err
 		}
@@ -72,7 +72,7 @@ func Settle(ctx context.Context, p Ports, set Settings, id string) (*sheet.Run, 
 // recordTries is how often a record is read again when somebody else changes it at the same moment.
 const recordTries = 10
 
-func settle(ctx context.Context, p Ports, set Settings, id string) (*sheet.Run, error) {
+func settleOnce(ctx context.Context, p Ports, set Settings, id string) (*sheet.Run, error) {
 	r, err := sheet.Load(ctx, p.Store, id) // before what is asked: Continue changes them the other way round
 	if err != nil || r.Status.Ended() {
 		return r, err
