@@ -7,9 +7,9 @@ import (
 
 	"sluice/functions/internal/api"
 	"sluice/functions/internal/machine"
-	"sluice/functions/internal/start"
 	"sluice/functions/internal/wire"
 	"sluice/internal/edge"
+	"sluice/internal/start"
 )
 
 func main() {
@@ -17,7 +17,7 @@ func main() {
 	executions := machine.StepFunctions{Client: sfn.NewFromConfig(f.AWS), Machine: f.RunMachine}
 	h := &api.Handler{
 		Store:     f.Store,
-		Starter:   &start.Starter{Store: f.Store, Executions: executions},
+		Starter:   &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud},
 		Presigner: f.Blobs,
 		Log:       f.Log,
 	}

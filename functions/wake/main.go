@@ -9,10 +9,10 @@ import (
 	"sluice/functions/internal/bus"
 	"sluice/functions/internal/ending"
 	"sluice/functions/internal/machine"
-	"sluice/functions/internal/start"
 	"sluice/functions/internal/wake"
 	"sluice/functions/internal/wire"
 	"sluice/internal/edge"
+	"sluice/internal/start"
 )
 
 func main() {
@@ -20,7 +20,7 @@ func main() {
 	executions := machine.StepFunctions{Client: sfn.NewFromConfig(f.AWS), Machine: f.RunMachine}
 	announcer := bus.EventBridge{Client: eventbridge.NewFromConfig(f.AWS), Bus: f.Bus}
 	h := &wake.Handler{
-		Starter: &start.Starter{Store: f.Store, Executions: executions},
+		Starter: &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud},
 		Reaper: &wake.Reaper{Store: f.Store, Executions: executions,
 			Ending: &ending.Ending{Store: f.Store, Announcer: announcer}},
 		Log: f.Log,

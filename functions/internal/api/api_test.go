@@ -15,12 +15,12 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"sluice/functions/internal/machine"
-	"sluice/functions/internal/start"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
 	"sluice/internal/memory"
 	"sluice/internal/objects"
+	"sluice/internal/start"
 )
 
 type executions struct {
@@ -63,7 +63,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, exec: &executions{}}
 	st := &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}
-	w.Handler = &Handler{Store: st, Starter: &start.Starter{Store: st, Executions: w.exec}, Presigner: signer{},
+	w.Handler = &Handler{Store: st, Starter: &start.Starter{Store: st, Executions: w.exec, Accept: start.ForCloud}, Presigner: signer{},
 		Log: slog.New(slog.NewJSONHandler(&w.log, nil))}
 	return w
 }
@@ -292,7 +292,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add("GET", "/runs/x/export", "")
 	f.Fuzz(func(t *testing.T, method, path, body string) {
 		st := &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}
-		h := &Handler{Store: st, Starter: &start.Starter{Store: st, Executions: &executions{}}, Presigner: signer{}, Log: slog.New(slog.DiscardHandler)}
+		h := &Handler{Store: st, Starter: &start.Starter{Store: st, Executions: &executions{}, Accept: start.ForCloud}, Presigner: signer{}, Log: slog.New(slog.DiscardHandler)}
 		res, err := h.Handle(t.Context(), events.APIGatewayProxyRequest{HTTPMethod: method, Path: path, Body: body})
 		if err != nil || res.StatusCode >= 500 || !json.Valid([]byte(res.Body)) {
 			t.Errorf("%d %s %v", res.StatusCode, res.Body, err)

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"net/http"
 
-	"sluice/functions/internal/start"
 	"sluice/internal/api"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/table"
 	"sluice/internal/edge"
+	"sluice/internal/start"
+	"sluice/internal/strict"
 )
 
 // notReady: the run has no table yet, or never will have one.
@@ -19,12 +20,15 @@ func (e *notReady) Error() string { return e.message }
 // failure says what an error means to the caller. What went wrong inside is logged, and not told.
 func failure(err error, request string) reply {
 	var bad *edge.BadRequest
+	var invalid *strict.Error
 	var conflict *start.ConflictError
 	var early *notReady
 	status, code, message := http.StatusInternalServerError, "INTERNAL", "something went wrong; trying again is harmless"
 	switch {
 	case errors.As(err, &bad):
 		status, code, message = http.StatusBadRequest, "BAD_REQUEST", bad.Message
+	case errors.As(err, &invalid):
+		status, code, message = http.StatusBadRequest, "BAD_REQUEST", invalid.Message
 	case errors.As(err, &conflict):
 		status, code, message = http.StatusConflict, "CONFLICT", conflict.Error()
 	case errors.As(err, &early):

@@ -16,11 +16,11 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
-	"sluice/functions/internal/start"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
 	"sluice/internal/edge"
 	"sluice/internal/objects"
+	"sluice/internal/start"
 )
 
 // Starter begins runs.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"sluice/functions/internal/start"
 	"sluice/internal/core/blob"
 	"sluice/internal/core/sheet"
 	"sluice/internal/edge"
+	"sluice/internal/start"
 )
 
 // keyHeader is where a client names its request, so that repeating it is harmless.

@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 
-	"sluice/functions/internal/active"
 	"sluice/functions/internal/bus"
+	"sluice/internal/active"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"

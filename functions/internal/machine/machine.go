@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"sluice/internal/start"
 )
 
 // State is how an execution stands.
@@ -33,15 +35,12 @@ type Executions interface {
 	State(ctx context.Context, run string, restarts int) (State, string, error)
 }
 
-// Separator stands between a run's id and the number of the restart. Ids of runs must not contain it.
-const Separator = "--"
-
 // Name is the name of an execution.
 func Name(run string, restarts int) string {
 	if restarts == 0 {
 		return run
 	}
-	return fmt.Sprintf("%s%s%d", run, Separator, restarts)
+	return fmt.Sprintf("%s%s%d", run, start.Separator, restarts)
 }
 
 // Input is what the run's state machine is started with.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sluice/functions/internal/active"
 	"sluice/functions/internal/bus"
 	"sluice/functions/internal/ending"
+	"sluice/internal/active"
 	"sluice/internal/core/call"
 	"sluice/internal/core/intake"
 	"sluice/internal/core/run"

@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"sluice/functions/internal/bus"
-	"sluice/functions/internal/start"
 	"sluice/internal/core/sheet"
 	"sluice/internal/edge"
+	"sluice/internal/start"
+	"sluice/internal/strict"
 )
 
 // event is EventBridge's envelope, as far as it matters here. The envelope is the platform's and may grow; the detail
@@ -90,8 +91,9 @@ func (h *Handler) start(ctx context.Context, e event) (*Started, error) {
 	}
 	rec, err := h.Starter.Start(ctx, req)
 	var conflict *start.ConflictError
-	if errors.As(err, &conflict) {
-		return nil, &edge.BadRequest{Message: conflict.Error()}
+	var invalid *strict.Error
+	if errors.As(err, &conflict) || errors.As(err, &invalid) {
+		return nil, &edge.BadRequest{Message: err.Error()}
 	}
 	if err != nil {
 		return nil, err

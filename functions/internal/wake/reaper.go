@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"sluice/functions/internal/active"
 	"sluice/functions/internal/ending"
 	"sluice/functions/internal/machine"
+	"sluice/internal/active"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
 	"sluice/internal/core/table"

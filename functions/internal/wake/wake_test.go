@@ -10,15 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sluice/functions/internal/active"
 	"sluice/functions/internal/bus"
 	"sluice/functions/internal/ending"
 	"sluice/functions/internal/machine"
-	"sluice/functions/internal/start"
+	"sluice/internal/active"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
 	"sluice/internal/edge"
 	"sluice/internal/memory"
+	"sluice/internal/start"
 )
 
 // machines is Step Functions: the states of executions by name.
@@ -64,7 +64,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	st, m, b := &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}, &machines{states: map[string]machine.State{}}, &board{}
 	return &world{t: t, st: st, machines: m, board: b, Handler: &Handler{
-		Log: slog.New(slog.DiscardHandler), Starter: &start.Starter{Store: st, Executions: m},
+		Log: slog.New(slog.DiscardHandler), Starter: &start.Starter{Store: st, Executions: m, Accept: start.ForCloud},
 		Reaper: &Reaper{Store: st, Executions: m, Ending: &ending.Ending{Store: st, Announcer: b}},
 	}}
 }

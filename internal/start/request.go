@@ -1,4 +1,4 @@
-// Package start begins runs in the cloud, for the API and for events alike. It owns the request, its validation and the
+// Package start begins runs for whoever does not work on them itself: the API, here and in the cloud, and events. It owns the request, its validation and the
 // order of writes that makes a start that is repeated, or cut off anywhere, one run.
 package start
 
@@ -8,19 +8,13 @@ import (
 	"encoding/base32"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"time"
 
-	"sluice/functions/internal/machine"
 	"sluice/internal/core/blob"
 	"sluice/internal/core/intake"
-	"sluice/internal/core/mapspec"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
-	"sluice/internal/edge"
+	"sluice/internal/strict"
 )
 
 // Request asks for a run. Exactly one of Rows and Upload is given.
@@ -44,6 +38,9 @@ type Request struct {
 
 // Uploads is the folder in the bucket that uploads go to; nothing else is ever read as an input by name.
 const Uploads = "uploads/"
+
+// Separator stands between a run's id and the number of the restart in the name of an execution. Ids of runs must not contain it.
+const Separator = "--"
 
 // maxID leaves room for the number of a restart in the 80 characters of an execution's name.
 const maxID = 72
@@ -94,15 +91,13 @@ func checkID(id string) error {
 	switch {
 	case len(id) > maxID:
 		return bad("`run` has %d characters; at most %d are possible", len(id), maxID)
-	case strings.Trim(id, allowed) != "" || strings.Contains(id, machine.Separator):
+	case strings.Trim(id, allowed) != "" || strings.Contains(id, Separator):
 		return bad("`run` may have letters, digits, `-` and `_`, and no two `-` in a row")
 	}
 	return nil
 }
 
-func bad(format string, args ...any) error {
-	return &edge.BadRequest{Message: fmt.Sprintf(format, args...)}
-}
+func bad(format string, args ...any) error { return strict.Errorf(format, args...) }
 
 // request is r in the terms of the engine, with the input's bytes where they are inline.
 func (r *Request) request() (run.Request, []byte, error) {
@@ -159,26 +154,4 @@ func jsonl(rows []json.RawMessage) ([]byte, error) {
 		return nil, bad("`rows` is empty")
 	}
 	return b.Bytes(), nil
-}
-
-// MaxToolTimeout is the longest time that a tool's exchange may take in the cloud. The function that makes calls has
-// five minutes for one invocation; the rest is for the call's turn and for the answer.
-const MaxToolTimeout = 4 * time.Minute
-
-// checkTools refuses what a laptop could do and the cloud cannot.
-func checkTools(c *mapspec.Catalogue) error {
-	if c == nil {
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
-		if t := c.Tools[name]; t.Timeout > MaxToolTimeout {
-			return bad("tool %s has a timeout of %s; in the cloud at most %s are possible", name, t.Timeout, MaxToolTimeout)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
-		if strings.HasPrefix(c.Providers[name].Auth.Secret, "env:") {
-			return bad("provider %s takes its secret from the environment, which in the cloud is the function's own; use ssm:/name or secretsmanager:id#field", name)
-		}
-	}
-	return nil
 }

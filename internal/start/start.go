@@ -9,17 +9,25 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"sluice/functions/internal/active"
-	"sluice/functions/internal/machine"
+	"sluice/internal/active"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
 )
 
+// Executions is what works on runs: state machines, or the driver of this machine.
+type Executions interface {
+	// Start starts the run's execution; one that was started before is left alone, whatever has become of it. The number of
+	// restarts is that of the run's record.
+	Start(ctx context.Context, run string, restarts int) error
+}
+
 // Starter begins runs.
 type Starter struct {
 	Store      *store.Store
-	Executions machine.Executions
+	Executions Executions
+	// Accept refuses what cannot be done here, as a *strict.Error, before anything is written: ForCloud, or a look at the secrets.
+	Accept func(context.Context, *run.Prepared) error
 }
 
 // ConflictError: the id belongs to another run.
@@ -29,7 +37,7 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("run %q exists, with another map, tools, variables, limit or input; choose another id", e.Run)
 }
 
-// Start begins the run, or finds that it has begun (X1). Errors: *edge.BadRequest, *ConflictError; with any other it is
+// Start begins the run, or finds that it has begun (X1). Errors: *strict.Error, *ConflictError; with any other it is
 // open whether the run began, and starting again under the same id is right.
 //
 // The order: the list of active runs, the record, the input, the execution. Whatever dies between two of them, the same
@@ -49,7 +57,7 @@ func (s *Starter) Start(ctx context.Context, req Request) (*sheet.Run, error) {
 	if err != nil {
 		return nil, bad("%v", err)
 	}
-	if err := checkTools(prepared.Tools()); err != nil {
+	if err := s.Accept(ctx, prepared); err != nil {
 		return nil, err
 	}
 	if err := active.Add(ctx, s.Store.Table, req.Run); err != nil {
