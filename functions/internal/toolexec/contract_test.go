@@ -26,6 +26,7 @@ import (
 	"sluice/internal/edge"
 	"sluice/internal/invoke"
 	"sluice/internal/memory"
+	"sluice/internal/provider"
 )
 
 type fixed struct{ *mapspec.Catalogue }
@@ -76,6 +77,14 @@ func TestGatewayOverInvocationsKeepsTheContract(t *testing.T) {
 	gatewaytest.RunBatched(t, func(t *testing.T, c *mapspec.Catalogue, s gateway.Sender) call.Gateway {
 		return over(t, handler(c, s), c, 0)
 	})
+}
+
+func TestGatewayOverInvocationsOverSockets(t *testing.T) {
+	client := provider.New(provider.Options{DialTimeout: gatewaytest.SocketDialTimeout})
+	t.Cleanup(client.CloseIdleConnections)
+	gatewaytest.RunSockets(t, func(t *testing.T, c *mapspec.Catalogue, s gateway.Sender) call.Gateway {
+		return over(t, handler(c, s), c, 0)
+	}, client)
 }
 
 func attempts(n int, tool string) []call.Attempt {
