@@ -94,6 +94,7 @@ providers:
     allowPrivate: true
     auth: {header: X-Key, secret: "env:ACME_KEY"}
     limits: [{rate: 1000, per: 1s}]
+    noProgress: 2h
   other:
     url: URL
     allowPrivate: true

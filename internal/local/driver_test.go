@@ -55,7 +55,7 @@ func start(t *testing.T, st *store.Store) *run.Job {
 		ID: "r1",
 		Documents: sheet.Documents{
 			MapFile: "m.yaml", Map: []byte("version: 1\ncolumns:\n  - {name: y, call: a.get, with: {x: \"${row.x}\"}}\n"),
-			ToolsFile: "t.yaml", Tools: []byte("version: 1\nproviders: {a: {url: \"https://a.example\"}}\ntools: {a.get: {path: \"/{x}\"}}\n"),
+			ToolsFile: "t.yaml", Tools: []byte("version: 1\nproviders: {a: {url: \"https://a.example\", noProgress: 30d}}\ntools: {a.get: {path: \"/{x}\"}}\n"),
 		},
 		InputName: "in.csv", Format: intake.Options{Format: "csv"},
 		Input: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x\n1\n")), nil },

@@ -49,7 +49,7 @@ func TestShardsWaitEachForItself(t *testing.T) {
 			ID: "r1",
 			Documents: sheet.Documents{
 				MapFile: "m.yaml", Map: []byte("version: 1\ncolumns:\n  - {name: y, call: a.get, when: \"${index % 10000 == 0}\", with: {x: \"${row.x}\"}, result: \"${result.x}\"}\n"),
-				ToolsFile: "t.yaml", Tools: []byte("version: 1\nproviders: {a: {url: \"https://a.example\", limits: [{rate: 1000, per: 1s}]}}\ntools: {a.get: {path: \"/{x}\"}}\n"),
+				ToolsFile: "t.yaml", Tools: []byte("version: 1\nproviders: {a: {url: \"https://a.example\", limits: [{rate: 1000, per: 1s}], noProgress: 30d}}\ntools: {a.get: {path: \"/{x}\"}}\n"),
 			},
 			InputName: "in.csv", Format: intake.Options{Format: "csv"},
 			Input: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(table.String())), nil },

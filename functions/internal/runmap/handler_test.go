@@ -87,7 +87,7 @@ func (w *world) register(id, rows string) {
 	p, err := run.Prepare(run.Request{
 		ID: id, InputName: "in.csv", Source: &sheet.Source{Object: "uploads/in.csv"}, Seal: intake.SealOptions{Fingerprint: "f"},
 		Documents: sheet.Documents{MapFile: "m.yaml", Map: []byte(calling), ToolsFile: "t.yaml",
-			Tools: []byte("version: 1\nproviders: {a: {url: \"https://a.example\"}}\ntools: {a.get: {path: \"/{x}\", timeout: 10s}}\n")},
+			Tools: []byte("version: 1\nproviders: {a: {url: \"https://a.example\", noProgress: 30d}}\ntools: {a.get: {path: \"/{x}\", timeout: 10s}}\n")},
 	})
 	if err == nil {
 		err = errors.Join(active.Add(w.t.Context(), w.Store.Table, id),

@@ -38,11 +38,12 @@ const (
 type Answer struct {
 	Outcome    Outcome         `json:"outcome"`
 	Value      json.RawMessage `json:"value,omitempty"`
-	Until      time.Time       `json:"until,omitzero"`    // Held, Refused: the earliest next dispatch
-	NextFree   time.Time       `json:"nextFree,omitzero"` // when the scope can be asked again; zero: at once
-	Scope      string          `json:"scope,omitempty"`   // the rate scope the answer speaks of
-	Dispatched bool            `json:"dispatched"`        // the request may have reached the provider (Q7)
-	Charged    bool            `json:"charged,omitempty"` // Retry: counts as an attempt. Whatever was dispatched does
+	Until      time.Time       `json:"until,omitzero"`     // Held, Refused: the earliest next dispatch
+	HoldUntil  time.Time       `json:"holdUntil,omitzero"` // Refused: the provider has asked for a wait until then; zero: it has not
+	NextFree   time.Time       `json:"nextFree,omitzero"`  // when the scope can be asked again; zero: at once
+	Scope      string          `json:"scope,omitempty"`    // the rate scope the answer speaks of
+	Dispatched bool            `json:"dispatched"`         // the request may have reached the provider (Q7)
+	Charged    bool            `json:"charged,omitempty"`  // Retry: counts as an attempt. Whatever was dispatched does
 	Status     int             `json:"status,omitempty"`
 	CostMicros int64           `json:"costMicros,omitempty"`
 	Error      *Error          `json:"error,omitempty"` // Retry, Failed, Unknown; Held for its reason

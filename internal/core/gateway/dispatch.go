@@ -55,8 +55,12 @@ func (e *Executor) run(ctx context.Context, g *group, deliver func(int, call.Ans
 // refuse answers jobs that get no permit soon. Nothing was dispatched and no attempt is charged (T4). Where permits
 // went void, the moments of the grant have passed, and asking again makes sense at once.
 func refuse(scope string, jobs []*job, g pacer.Grant, deliver func(int, call.Answer)) {
+	a := call.Answer{Outcome: call.Refused, Scope: scope, Until: g.Next, NextFree: g.AskAt}
+	if g.Reason == pacer.Held {
+		a.HoldUntil = g.Hold
+	}
 	for _, j := range jobs {
-		deliver(j.index, call.Answer{Outcome: call.Refused, Scope: scope, Until: g.Next, NextFree: g.AskAt})
+		deliver(j.index, a)
 	}
 }
 

@@ -96,18 +96,26 @@ func (c *compiler) duration(n *node, what string, high time.Duration) time.Durat
 	case d <= 0:
 		c.add(n.at, "", "%s must be longer than zero", what)
 	case d > high:
-		c.add(n.at, "", "%s is too long: at most %s", what, durationText(high))
+		c.add(n.at, "", "%s is too long: at most %s", what, DurationText(high))
 	default:
 		return d
 	}
 	return high
 }
 
-func durationText(d time.Duration) string {
+// DurationText is a duration as a user would write it: 2d, 30m, 1m30s.
+func DurationText(d time.Duration) string {
 	if d%day == 0 {
 		return strconv.FormatInt(int64(d/day), 10) + "d"
 	}
-	return d.String()
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // texts reads a list of texts.

@@ -30,6 +30,10 @@ func (c *caller) attempt(ctx context.Context, q query) (call.Answer, call.Cursor
 		at.Refused++ // a fenced call keeps its id with its fence
 	}
 	switch r.Outcome {
+	case call.Held:
+		if over := c.progress.over(q.tool.Provider, r.Scope); over != nil {
+			return call.Answer{Outcome: call.Failed, Error: over}, at, nil
+		}
 	case call.Unknown:
 		return unknownAt(r, sent), at, nil
 	case call.Retry:

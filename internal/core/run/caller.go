@@ -31,6 +31,7 @@ type caller struct {
 	memo     *call.Memo
 	receipts *call.Receipts
 	pool     *pool
+	progress *progress
 	stats    *tally
 }
 

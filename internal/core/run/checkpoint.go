@@ -52,7 +52,10 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 	}
 	cp.Closed = slices.DeleteFunc(cp.Closed, func(p sheet.Position) bool { return p.Epoch < cp.From.Epoch })
 	cp.Stats, cp.Usage = s.tally.stats(), s.booked.Add(s.used())
-	cp.Status, cp.WakeAt = status, wakeAt.UTC()
+	cp.Status, cp.WakeAt, cp.Streaks = status, wakeAt.UTC(), s.progress.list()
+	if status == sheet.ShardDone {
+		cp.Streaks = nil // nobody waits any more
+	}
 	cp.LeaseUntil = time.Now().Add(s.set.Lease).UTC()
 	if s.leaving {
 		cp.Owner, cp.LeaseUntil = "", time.Time{}

@@ -152,8 +152,8 @@ func echo(a call.Attempt, _ int) call.Answer {
 const tools = `
 version: 1
 providers:
-  a: {url: "https://a.example", limits: [{rate: 1000000, per: 1s}]}
-  b: {url: "https://b.example", limits: [{rate: 1000000, per: 1s}]}
+  a: {url: "https://a.example", limits: [{rate: 1000000, per: 1s}], noProgress: 30d}
+  b: {url: "https://b.example", limits: [{rate: 1000000, per: 1s}], noProgress: 30d}
 tools:
   a.get: {method: GET, path: "/{x}"}
   a.post: {method: POST, path: "/"}

@@ -21,6 +21,7 @@ type lane struct {
 	provider *mapspec.Provider
 	gateway  call.Gateway
 	pool     *pool
+	progress *progress
 	journal  *sheet.Journal
 	owned    func(time.Time) error // whether the shard is still the slice's
 	budget   time.Duration
@@ -59,7 +60,7 @@ type reply struct {
 
 func newLane(p *mapspec.Provider, s *slice) *lane {
 	return &lane{
-		provider: p, gateway: s.ports.Gateway, pool: s.pool, journal: s.journal, owned: s.owned, stats: s.tally,
+		provider: p, gateway: s.ports.Gateway, pool: s.pool, progress: s.progress, journal: s.journal, owned: s.owned, stats: s.tally,
 		budget: s.set.Budget.Limit, linger: s.set.Linger, kick: make(chan struct{}, 1),
 	}
 }
@@ -172,7 +173,7 @@ func (l *lane) next(now time.Time) ([]*turn, time.Duration) {
 		return nil, 0
 	}
 	wait := l.closed.Sub(now)
-	if wait > l.budget || l.draining || l.tooLong(now) {
+	if wait > l.budget || l.draining || l.tooLong(now) || wait > 0 && l.progress.over(l.provider, l.scope) != nil {
 		l.flush(now)
 		l.stands(vacant)
 		return nil, 0

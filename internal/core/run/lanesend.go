@@ -95,6 +95,9 @@ func (l *lane) send(ctx context.Context, batch []*turn) {
 
 // learn takes from an answer when the scope is free next.
 func (l *lane) learn(a call.Answer) {
+	if l.progress.learn(l.provider, a, time.Now()) {
+		l.pool.hasten(a.Scope)
+	}
 	until := a.NextFree // when to ask for the next block: a little before its first permit
 	if a.Outcome == call.Held || until.IsZero() && a.Outcome == call.Refused {
 		until = later(until, a.Until)
@@ -105,9 +108,11 @@ func (l *lane) learn(a call.Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.holding.learn(a)
+	if a.Scope != "" {
+		l.scope = a.Scope
+	}
 	if until.After(l.closed) {
-		l.closed = until
-		l.scope, l.reason = a.Scope, a.Error
+		l.closed, l.reason = until, a.Error
 	}
 	l.wake()
 }

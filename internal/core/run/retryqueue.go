@@ -66,6 +66,18 @@ func (q *retryQueue) resume(t *task) {
 	heap.Push(&q.spent, t)
 }
 
+// hasten makes the rows that wait for a scope due now.
+func (q *retryQueue) hasten(scope string, now time.Time) {
+	for _, h := range []*taskHeap{&q.resident, &q.spent} {
+		for _, t := range *h {
+			if t.Scope == scope {
+				t.eligible = now
+			}
+		}
+		heap.Init(h)
+	}
+}
+
 // takeDue removes the row that has been due longest, nil if none is.
 func (q *retryQueue) takeDue(now time.Time) *task {
 	first := q.first()

@@ -20,23 +20,24 @@ var ErrLost = errors.New("the shard is owned by another slice")
 
 // slice is what one invocation does for a shard.
 type slice struct {
-	job     *Job
-	ports   Ports
-	shard   int
-	set     Settings
-	began   time.Time
-	booked  table.Usage // by earlier slices of the shard
-	ctx     context.Context
-	stop    context.CancelCauseFunc
-	journal *sheet.Journal
-	pages   *pages
-	pool    *pool
-	caller  *caller
-	tally   *tally
-	pumps   sync.WaitGroup
-	quit    chan struct{} // closed when draining begins
-	quitOne sync.Once
-	blank   sync.Pool // rows that are done
+	job      *Job
+	ports    Ports
+	shard    int
+	set      Settings
+	began    time.Time
+	booked   table.Usage // by earlier slices of the shard
+	ctx      context.Context
+	stop     context.CancelCauseFunc
+	journal  *sheet.Journal
+	pages    *pages
+	pool     *pool
+	caller   *caller
+	progress *progress
+	tally    *tally
+	pumps    sync.WaitGroup
+	quit     chan struct{} // closed when draining begins
+	quitOne  sync.Once
+	blank    sync.Pool // rows that are done
 
 	ordersMu sync.Mutex
 	orders   orders
@@ -129,6 +130,7 @@ func (s *slice) wire(past *past, memo *call.Memo) {
 	})
 	s.pages = newPages(s.job, st, s.cp.Epoch, s.journal, s.drain)
 	s.pages.begun = s.cp.Reach
+	s.progress = newProgress(s.cp.Streaks)
 	s.caller = s.newCaller(memo)
 	s.pool.freed, s.pool.stalled = s.caller.wakeLanes, s.caller.stalled
 	past.remember(memo)
@@ -183,7 +185,7 @@ func (s *slice) newCaller(memo *call.Memo) *caller {
 	run := s.job.Run
 	c := &caller{
 		run: run.ID, force: run.Force, budget: s.set.Budget, memo: memo, pool: s.pool, stats: s.tally,
-		lanes: map[string]*lane{},
+		lanes: map[string]*lane{}, progress: s.progress,
 		receipts: &call.Receipts{Store: s.ports.Store, Owner: call.Claimant{
 			Shard: fmt.Sprintf("%s/%d", run.ID, s.shard), Epoch: s.cp.Epoch}},
 	}

@@ -45,10 +45,11 @@ type Checkpoint struct {
 	Cursor     int64       `json:"cursor"`          // rows from here on are still to be gone through
 	Reach      int64       `json:"reach,omitempty"` // no row from here on was ever admitted; past Cursor after a crash, until that has caught up
 	Pending    []Pending   `json:"pending,omitempty"`
-	From       Position    `json:"from"`             // replay the journal from here
-	FromAt     time.Time   `json:"fromAt,omitzero"`  // when From moved last
-	Counted    Position    `json:"counted"`          // Counts and Stats speak of all groups before this
-	Closed     []Position  `json:"closed,omitempty"` // where the journals of earlier slices end: what is later is not read
+	Streaks    []Streak    `json:"streaks,omitempty"` // rate scopes that have given nothing but "wait"
+	From       Position    `json:"from"`              // replay the journal from here
+	FromAt     time.Time   `json:"fromAt,omitzero"`   // when From moved last
+	Counted    Position    `json:"counted"`           // Counts and Stats speak of all groups before this
+	Closed     []Position  `json:"closed,omitempty"`  // where the journals of earlier slices end: what is later is not read
 	Counts     Counts      `json:"counts"`
 	Stats      Stats       `json:"stats"`
 	Usage      table.Usage `json:"usage,omitzero"` // of the store by the shard's slices, where they book it; without this item's last write
@@ -67,6 +68,13 @@ type Pending struct {
 	Spent bool      `json:"x,omitempty"` // its call has used up its resident waits
 	// Unsent is since when nothing could be sent for its call; zero: that was not so.
 	Unsent time.Time `json:"n,omitzero"`
+}
+
+// Streak is a rate scope that has given nothing but "wait" since a moment (R5). The first success ends it.
+type Streak struct {
+	Scope string    `json:"s"`
+	Since time.Time `json:"t"`
+	Until time.Time `json:"u"` // the latest moment that it asked to wait for
 }
 
 // Reads reports whether a group at this position counts. A slice that has lost the shard and does not know it yet may

@@ -227,6 +227,9 @@ func held(t *testing.T, open Open) {
 		if next.Outcome != call.Refused || next.Dispatched || next.Until.Before(a.Until.Add(-time.Millisecond)) {
 			t.Errorf("%s: the next call got %+v, want refused until %v", what, next, a.Until)
 		}
+		if next.HoldUntil.Sub(a.Until).Abs() > time.Millisecond {
+			t.Errorf("%s: the provider's hold is said to last until %v, want %v", what, next.HoldUntil, a.Until)
+		}
 	}
 }
 
@@ -252,7 +255,7 @@ func refused(t *testing.T, open Open) {
 		}
 	}
 	for _, a := range got[1:3] {
-		if a.Dispatched || a.Scope == "" || a.Error != nil {
+		if a.Dispatched || a.Scope == "" || a.Error != nil || !a.HoldUntil.IsZero() {
 			t.Errorf("a refusal that looks like a failure: %+v", a)
 		}
 		if wait := a.Until.Sub(start); wait < time.Hour || wait > time.Hour+time.Minute {
