@@ -3,14 +3,11 @@ package run
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"iter"
 
 	"sluice/internal/core/intake"
 	"sluice/internal/core/mapspec"
 	"sluice/internal/core/sheet"
-	"sluice/internal/core/table"
 	"sluice/internal/core/value"
 )
 
@@ -22,6 +19,7 @@ type RowView struct {
 	Cells  map[string]any `json:"cells,omitempty"`
 	Error  *sheet.Fault   `json:"error,omitempty"`
 	Held   *sheet.Pending `json:"held,omitempty"`
+	Place  int64          `json:"-"` // in the sheet, from 0
 	values []any          // input, aligned with the sealed columns
 	state  *sheet.Row
 }
@@ -38,93 +36,29 @@ const (
 // the journal. It only reads, so that it can look at a run that another process is working on.
 func (j *Job) Rows(ctx context.Context, p Ports) iter.Seq2[*RowView, error] {
 	return func(yield func(*RowView, error) bool) {
-		live, held, err := j.live(ctx, p)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for n, ref := range j.manifest {
-			if !j.pageRows(ctx, p, n, ref, live, held, yield) {
+		reader := j.Reader(p)
+		for place := int64(0); place < j.Run.Sealed.Rows; {
+			rows, next, err := reader.Page(ctx, RowQuery{From: place})
+			for _, v := range rows {
+				if !yield(v, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, err)
 				return
 			}
+			place = next
 		}
 	}
-}
-
-// live reads what the journals of the shards say beyond the pages.
-func (j *Job) live(ctx context.Context, p Ports) (map[int]*pastPage, map[int64]*sheet.Pending, error) {
-	pages, held := map[int]*pastPage{}, map[int64]*sheet.Pending{}
-	for shard := range j.Run.Shards {
-		cp, err := sheet.LoadCheckpoint(ctx, p.Store, j.Run.ID, shard)
-		if errors.Is(err, table.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		x, err := j.replay(ctx, cp, shard, p)
-		if err != nil {
-			return nil, nil, err
-		}
-		for n, page := range x.pages {
-			pages[n] = page
-		}
-		for i := range cp.Pending {
-			held[cp.Pending[i].Row] = &cp.Pending[i]
-		}
-	}
-	return pages, held, nil
-}
-
-func (j *Job) pageRows(ctx context.Context, p Ports, n int, ref intake.PageRef, live map[int]*pastPage, held map[int64]*sheet.Pending,
-	yield func(*RowView, error) bool) bool {
-	input, err := intake.ReadPage(ctx, p.Store, j.Run.ID, ref, n)
-	if err != nil {
-		yield(nil, err)
-		return false
-	}
-	var state *sheet.Page
-	if page := live[n]; page != nil {
-		state = page.state
-	} else if state, err = sheet.LoadPage(ctx, p.Store, j.Run.ID, n); errors.Is(err, table.ErrNotFound) {
-		state = sheet.NewPage(n, ref.First, ref.Rows)
-	} else if err != nil {
-		yield(nil, err)
-		return false
-	}
-	if len(state.Rows) != ref.Rows || len(input.Values) != ref.Rows {
-		yield(nil, &intake.PageError{Page: n, Reason: "its result page is of another size"})
-		return false
-	}
-	if j.Run.Status == sheet.Completed && state.Open() > 0 {
-		yield(nil, fmt.Errorf("%w: result page %d is missing, or has rows that have not ended", ErrIncomplete, n))
-		return false
-	}
-	for i := range state.Rows {
-		view, err := j.view(ctx, p, &input, state, i, held)
-		if !yield(view, err) || err != nil {
-			return false
-		}
-	}
-	return true
 }
 
 func (j *Job) view(ctx context.Context, p Ports, input *intake.Page, state *sheet.Page, i int, held map[int64]*sheet.Pending) (*RowView, error) {
 	row := &state.Rows[i]
 	v := &RowView{
-		Row: input.Index[i] + 1, Input: input.Row(i, j.Run.Sealed.Columns), Error: row.Fault, values: input.Values[i], state: row,
+		Place: state.First + int64(i), Row: input.Index[i] + 1, Input: input.Row(i, j.Run.Sealed.Columns), Error: row.Fault, values: input.Values[i], state: row,
 	}
-	switch row.Status {
-	case sheet.RowCompleted:
-		v.Status = StatusCompleted
-	case sheet.RowFailed:
-		v.Status = StatusFailed
-	default:
-		v.Status = StatusPending
-		if h := held[state.First+int64(i)]; h != nil && !h.Until.IsZero() {
-			v.Status, v.Held = StatusHeld, h
-		}
-	}
+	v.Status, v.Held = standingOf(state, i, held)
 	v.Cells = map[string]any{}
 	for c, raw := range j.cellsOf(row) {
 		if raw == nil {
@@ -139,6 +73,20 @@ func (j *Job) view(ctx context.Context, p Ports, input *intake.Page, state *shee
 		}
 	}
 	return v, nil
+}
+
+// standingOf is where a row stands, and what holds it.
+func standingOf(state *sheet.Page, i int, held map[int64]*sheet.Pending) (string, *sheet.Pending) {
+	switch state.Rows[i].Status {
+	case sheet.RowCompleted:
+		return StatusCompleted, nil
+	case sheet.RowFailed:
+		return StatusFailed, nil
+	}
+	if h := held[state.First+int64(i)]; h != nil && !h.Until.IsZero() {
+		return StatusHeld, h
+	}
+	return StatusPending, nil
 }
 
 // cellsOf are the cells known so far: those of the row's end, or of the receipts of a row that is open.
