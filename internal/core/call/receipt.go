@@ -33,6 +33,26 @@ type receipt struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	Claim *Claimant       `json:"claim,omitempty"`
 	Until time.Time       `json:"until,omitzero"` // of the claim
+	Keep  time.Time       `json:"keep,omitzero"`  // of a result: how long it serves
+	Was   *receipt        `json:"was,omitempty"`  // of a claim: the earlier result that is to be replaced
+}
+
+// result is the result that the receipt holds, also one that a claim is about to replace; nil if there is none.
+func (r *receipt) result(now time.Time) *receipt {
+	switch {
+	case r == nil:
+		return nil
+	case r.Claim == nil:
+		return r
+	case r.Was != nil && now.Before(r.Was.Keep):
+		return r.Was
+	}
+	return nil
+}
+
+// serves reports whether the result answers a run that wants none from before a moment, but for its own (R9).
+func (r *receipt) serves(run string, since time.Time) bool {
+	return r != nil && (r.Run == run || !r.At.Before(since))
 }
 
 func receiptKey(tool string, d Digest) table.Key {
@@ -46,14 +66,15 @@ type Lookup struct {
 	Run   string    // that paid for it
 	Busy  time.Time // somebody else is making the call: ask again then
 	claim int64     // version of our claim
+	was   *receipt  // the earlier result
 }
 
 // busyWait is how long a call waits before it asks again whether another run's identical call has ended.
 const busyWait = 300 * time.Millisecond
 
-// Claim finds a result that is young enough, or claims the call until the given time. With force, results of other
-// runs do not count (R9: those of this run do).
-func (r *Receipts) Claim(ctx context.Context, tool string, d Digest, run string, until time.Time, force bool) (Lookup, error) {
+// Claim finds a result that serves, or claims the call until the given time. Where `since` is given, results from before
+// it do not count unless this run has paid for them (R9).
+func (r *Receipts) Claim(ctx context.Context, tool string, d Digest, run string, until, since time.Time) (Lookup, error) {
 	key := receiptKey(tool, d)
 	for {
 		found, version, err := r.load(ctx, key)
@@ -61,17 +82,18 @@ func (r *Receipts) Claim(ctx context.Context, tool string, d Digest, run string,
 			return Lookup{}, err
 		}
 		now := time.Now()
+		known := found.result(now)
 		switch {
-		case found != nil && found.Claim == nil && !(force && found.Run != run):
-			return Lookup{Value: found.Value, Hit: true, Run: found.Run}, nil
+		case known.serves(run, since):
+			return Lookup{Value: known.Value, Hit: true, Run: known.Run}, nil
 		case found != nil && found.Claim != nil && !r.mayTake(found, now):
 			return Lookup{Busy: earlier(now.Add(busyWait), found.Until)}, nil
 		}
-		claim := receipt{V: 1, Run: run, Claim: &r.Owner, Until: until.UTC()}
-		err = r.save(ctx, key, version+1, claim, until.Add(24*time.Hour), ifVersion(version))
+		look := Lookup{claim: version + 1, was: known}
+		err = r.put(ctx, key, look, run, until, ifVersion(version))
 		switch {
 		case err == nil:
-			return Lookup{claim: version + 1}, nil
+			return look, nil
 		case !errors.Is(err, table.ErrConflict):
 			return Lookup{}, err
 		}
@@ -97,10 +119,25 @@ func ifVersion(v int64) table.If {
 	return table.VersionIs(v)
 }
 
+// put writes a claim. An earlier result stays in it until there is a new one, unless both together are too large.
+func (r *Receipts) put(ctx context.Context, key table.Key, l Lookup, run string, until time.Time, cond table.If) error {
+	claim := receipt{V: 1, Run: run, Claim: &r.Owner, Until: until.UTC(), Was: l.was}
+	expires := until.Add(24 * time.Hour)
+	if l.was != nil && l.was.Keep.After(expires) {
+		expires = l.was.Keep
+	}
+	err := r.save(ctx, key, l.claim, claim, expires, cond)
+	if errors.Is(err, table.ErrTooLarge) && claim.Was != nil {
+		claim.Was = nil
+		err = r.save(ctx, key, l.claim, claim, expires, cond)
+	}
+	return err
+}
+
 // Renew makes the claim last until the given time. On table.ErrConflict it has run out, and another has taken it.
 func (r *Receipts) Renew(ctx context.Context, tool string, d Digest, l *Lookup, run string, until time.Time) error {
-	claim := receipt{V: 1, Run: run, Claim: &r.Owner, Until: until.UTC()}
-	err := r.save(ctx, receiptKey(tool, d), l.claim+1, claim, until.Add(24*time.Hour), table.VersionIs(l.claim))
+	next := Lookup{claim: l.claim + 1, was: l.was}
+	err := r.put(ctx, receiptKey(tool, d), next, run, until, table.VersionIs(l.claim))
 	if err == nil {
 		l.claim++
 		return nil
@@ -116,19 +153,30 @@ func (r *Receipts) Renew(ctx context.Context, tool string, d Digest, l *Lookup, 
 	return err
 }
 
-// Settle stores the result in place of the claim, for the given time.
+// Settle stores the result in place of the claim, for the given time. One that is too large is not kept: the claim is
+// given up, and the result serves whoever has paid for it.
 func (r *Receipts) Settle(ctx context.Context, tool string, d Digest, l Lookup, run string, v json.RawMessage, keep time.Duration) error {
 	now := time.Now().UTC()
-	err := r.save(ctx, receiptKey(tool, d), l.claim+1, receipt{V: 1, Run: run, At: now, Value: v}, now.Add(keep), table.VersionIs(l.claim))
-	if errors.Is(err, table.ErrConflict) {
+	result := receipt{V: 1, Run: run, At: now, Value: v, Keep: now.Add(keep)}
+	err := r.save(ctx, receiptKey(tool, d), l.claim+1, result, result.Keep, table.VersionIs(l.claim))
+	switch {
+	case errors.Is(err, table.ErrConflict):
 		return nil // the claim had run out and another took it: its result serves as well
+	case errors.Is(err, table.ErrTooLarge):
+		return r.Release(ctx, tool, d, l)
 	}
 	return err
 }
 
-// Release gives the claim up, so that the next one that asks makes the call.
+// Release gives the claim up, so that the next one that asks makes the call. An earlier result is there again.
 func (r *Receipts) Release(ctx context.Context, tool string, d Digest, l Lookup) error {
-	err := r.Store.Delete(ctx, receiptKey(tool, d), table.VersionIs(l.claim))
+	key := receiptKey(tool, d)
+	var err error
+	if l.was != nil && time.Now().Before(l.was.Keep) {
+		err = r.save(ctx, key, l.claim+1, *l.was, l.was.Keep, table.VersionIs(l.claim))
+	} else {
+		err = r.Store.Delete(ctx, key, table.VersionIs(l.claim))
+	}
 	if errors.Is(err, table.ErrConflict) {
 		return nil
 	}
@@ -150,8 +198,10 @@ func (r *Receipts) load(ctx context.Context, key table.Key) (*receipt, int64, er
 	if err := json.Unmarshal(b, &found); err != nil {
 		return nil, 0, fmt.Errorf("receipt %s: %w", key, err)
 	}
-	if found.Claim == nil && found.Value == nil {
-		found.Value = json.RawMessage("null")
+	for _, one := range []*receipt{&found, found.Was} {
+		if one != nil && one.Claim == nil && one.Value == nil {
+			one.Value = json.RawMessage("null")
+		}
 	}
 	return &found, version, nil
 }
@@ -163,7 +213,7 @@ func (r *Receipts) save(ctx context.Context, key table.Key, version int64, v rec
 	}
 	framed := frame.SealFast(b)
 	if len(framed) > table.MaxItem-1024 {
-		return fmt.Errorf("receipt %s: %w: results over %d KB cannot be cached", key, table.ErrTooLarge, table.MaxItem>>10)
+		return fmt.Errorf("receipt %s: %w", key, table.ErrTooLarge)
 	}
 	return r.Store.SaveEntry(ctx, store.Entry{Key: key, Version: version, Value: framed, Expires: expires}, cond)
 }

@@ -24,7 +24,7 @@ const unsentWindow = 60 * time.Second
 // brings the others to the gateway through their provider's lane.
 type caller struct {
 	run      string
-	force    bool
+	since    time.Time // results of other runs from before this do not count; zero: all do
 	budget   hold.Budget
 	lanes    map[string]*lane // by provider
 	flight   call.Flight
@@ -141,10 +141,13 @@ func (c *caller) claimed(ctx context.Context, q query) (call.Answer, call.Cursor
 		return c.attempt(ctx, q)
 	}
 	lasts := c.claimLasts(q)
-	look, err := c.receipts.Claim(ctx, q.tool.Name, q.digest, c.run, time.Now().Add(lasts), c.force)
+	look, err := c.receipts.Claim(ctx, q.tool.Name, q.digest, c.run, time.Now().Add(lasts), c.since)
 	switch {
 	case err != nil:
 		return call.Answer{}, q.at, fmt.Errorf("claim of %s: %w", q.id, err)
+	case look.Hit && look.Run == c.run:
+		c.stats.reused.Add(1)
+		return call.Answer{Outcome: call.Result, Value: look.Value}, q.at, nil
 	case look.Hit:
 		c.stats.cached.Add(1)
 		return call.Answer{Outcome: call.Result, Value: look.Value}, q.at, nil

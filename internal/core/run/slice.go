@@ -184,10 +184,13 @@ func heldSince(p sheet.Pending) time.Time {
 func (s *slice) newCaller(memo *call.Memo) *caller {
 	run := s.job.Run
 	c := &caller{
-		run: run.ID, force: run.Force, budget: s.set.Budget, memo: memo, pool: s.pool, stats: s.tally,
+		run: run.ID, budget: s.set.Budget, memo: memo, pool: s.pool, stats: s.tally,
 		lanes: map[string]*lane{}, progress: s.progress,
 		receipts: &call.Receipts{Store: s.ports.Store, Owner: call.Claimant{
 			Shard: fmt.Sprintf("%s/%d", run.ID, s.shard), Epoch: s.cp.Epoch}},
+	}
+	if run.Force {
+		c.since = run.StartedAt
 	}
 	for name, p := range s.job.usedProviders() {
 		c.lanes[name] = newLane(p, s)
