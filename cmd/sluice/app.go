@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"sluice/internal/core/gateway"
+	"sluice/internal/core/mapspec"
 	"sluice/internal/local"
 	"sluice/internal/secret"
 )
@@ -151,16 +152,24 @@ func (a *app) context() (context.Context, context.CancelFunc) {
 
 // open opens the state for a command that looks at runs, create also for one that starts something.
 func (a *app) open(ctx context.Context, dir string) (*local.State, error) {
-	return stateOrUsage(local.OpenExisting(ctx, dir))
+	return a.opened(local.OpenExisting(ctx, dir))
 }
 
 func (a *app) create(ctx context.Context, dir string) (*local.State, error) {
-	return stateOrUsage(local.Open(ctx, dir))
+	return a.opened(local.Open(ctx, dir))
 }
 
-func stateOrUsage(st *local.State, err error) (*local.State, error) {
+// bodyMemory names the variable that says how many bytes of answers are held at once.
+const bodyMemory = "SLUICE_BODY_MEMORY"
+
+func (a *app) opened(st *local.State, err error) (*local.State, error) {
 	if errors.Is(err, local.ErrNoState) || errors.Is(err, local.ErrNotFolder) {
 		return nil, usage(err)
+	}
+	if size := a.getenv(bodyMemory); size != "" && err == nil {
+		if st.BodyMemory, err = mapspec.ParseSize(size); err != nil {
+			return nil, errors.Join(usagef("%s is %q: %w", bodyMemory, size, err), st.Close())
+		}
 	}
 	return st, err
 }

@@ -253,6 +253,9 @@ func TestTools(t *testing.T) {
 	b.sluice("tools", "acme.up", "--tools", "@tools.yaml", "--with", "x=a", "--with", "n=seven").want(t, exitUsage, `--with n: "seven" is no integer`)
 	b.sluice("tools", "acme.up", "--tools", "@tools.yaml").want(t, exitUsage, "input `x` (string) is missing")
 	b.sluice("tools", "acme.down", "--tools", "@tools.yaml").want(t, exitUsage, "it has: acme.up, other.up")
+	b.env(map[string]string{"SLUICE_BODY_MEMORY": "lots"})
+	b.sluice("tools", "acme.up", "--tools", "@tools.yaml", "--with", "x=ada", "--state", b.path("state")).want(t, exitUsage, `SLUICE_BODY_MEMORY is "lots": a size is`)
+	b.getenv = nil
 	b.sluice("tools", "acme.up", "--tools", "@tools.yaml", "--with", "x=hold").want(t, exitFailed, "acme.up: HTTP_429", "not before")
 }
 

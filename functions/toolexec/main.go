@@ -6,6 +6,7 @@ import (
 
 	"sluice/functions/internal/toolexec"
 	"sluice/functions/internal/wire"
+	"sluice/internal/core/gateway"
 	"sluice/internal/core/pacer"
 	"sluice/internal/provider"
 	"sluice/internal/secret/awssecret"
@@ -21,6 +22,7 @@ func main() {
 		Blobs:      f.Store.Blobs,
 		Log:        f.Log,
 		Usage:      f.Usage,
+		Bodies:     gateway.NewBodies(f.BodyMemory),
 	}
 	lambda.Start(h.Handle)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"sluice/internal/core/mapspec"
 )
 
 // The variables of a function's environment that are Sluice's own. A function names those that it cannot do without.
@@ -21,6 +23,8 @@ const (
 	// AllowPrivate lets tools reach private addresses, if their provider says so too. Off, because inside a function
 	// those are its own runtime and what else is on its network.
 	AllowPrivate = "SLUICE_ALLOW_PRIVATE" // true, or anything else for no
+	// BodyMemory is how many bytes of answers a process holds at once.
+	BodyMemory = "SLUICE_BODY_MEMORY" // such as 128MB; gateway.DefaultBodyMemory
 )
 
 // Config is what a function knows about where it runs.
@@ -28,6 +32,7 @@ type Config struct {
 	Table, Bucket, RunMachine, Toolexec, Bus string
 	LogLevel                                 slog.Level
 	AllowPrivate                             bool
+	BodyMemory                               int64 // 0: the default
 	// PathStyle asks for bucket names in the path of URLs: emulators have no names of hosts per bucket.
 	PathStyle bool
 	// AWS is the configuration of the SDK's clients.
@@ -52,6 +57,13 @@ func Read(getenv func(string) string, need ...string) (Config, error) {
 	}
 	if len(missing) > 0 {
 		return c, fmt.Errorf("the function's environment lacks %s; the stack sets them: deploy it again", strings.Join(missing, ", "))
+	}
+	if size := getenv(BodyMemory); size != "" {
+		n, err := mapspec.ParseSize(size)
+		if err != nil {
+			return c, fmt.Errorf("%s is %q: %w", BodyMemory, size, err)
+		}
+		c.BodyMemory = n
 	}
 	if level := getenv(LogLevel); level != "" {
 		if err := c.LogLevel.UnmarshalText([]byte(level)); err != nil {

@@ -18,21 +18,21 @@ import (
 )
 
 func TestReadNamesAllThatIsMissing(t *testing.T) {
-	env := map[string]string{Table: "t", "AWS_REGION": "eu-central-1", LogLevel: "warn"}
+	env := map[string]string{Table: "t", "AWS_REGION": "eu-central-1", LogLevel: "warn", BodyMemory: "128MiB"}
 	get := func(k string) string { return env[k] }
 	_, err := Read(get, Table, Bucket, Bus)
 	if err == nil || !strings.Contains(err.Error(), "lacks SLUICE_BUCKET, SLUICE_BUS;") {
 		t.Errorf("error %v", err)
 	}
 	c, err := Read(get, Table)
-	if err != nil || c.Table != "t" || c.AWS.Region != "eu-central-1" || c.LogLevel != slog.LevelWarn || c.PathStyle || c.AWS.BaseEndpoint != nil {
+	if err != nil || c.Table != "t" || c.AWS.Region != "eu-central-1" || c.LogLevel != slog.LevelWarn || c.BodyMemory != 128<<20 || c.PathStyle || c.AWS.BaseEndpoint != nil {
 		t.Errorf("%+v, %v", c, err)
 	}
 	env["AWS_ENDPOINT_URL"] = "http://127.0.0.1:4566"
 	if c, err = Read(get); err != nil || !c.PathStyle || *c.AWS.BaseEndpoint != "http://127.0.0.1:4566" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	for name, bad := range map[string]string{"AWS_ENDPOINT_URL": "nonsense", LogLevel: "loud"} {
+	for name, bad := range map[string]string{"AWS_ENDPOINT_URL": "nonsense", LogLevel: "loud", BodyMemory: "much"} {
 		was := env[name]
 		env[name] = bad
 		if _, err := Read(get); err == nil || !strings.Contains(err.Error(), name) {

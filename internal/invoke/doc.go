@@ -22,7 +22,8 @@ type Request struct {
 type Response struct {
 	Answers []call.Answer `json:"answers,omitempty"`
 	Object  string        `json:"object,omitempty"`
-	Usage   table.Usage   `json:"usage,omitzero"` // of the store by the invocation: permits, catalogues
+	Usage   table.Usage   `json:"usage,omitzero"`  // of the store by the invocation: permits, catalogues
+	Bodies  call.BodyUse  `json:"bodies,omitzero"` // of the function's memory for answers, by the invocation
 }
 
 // Lambda takes and gives at most 6 MB per synchronous invocation (Lambda quotas, "Invocation payload"): 6,291,456 bytes.

@@ -32,11 +32,15 @@ type Gateway struct {
 	Blobs     blob.Store
 	Batch     int // 0: MaxBatch
 
-	mu   sync.Mutex
-	used table.Usage
+	mu     sync.Mutex
+	used   table.Usage
+	bodies call.BodyUse
 }
 
-var _ call.Gateway = (*Gateway)(nil)
+var (
+	_ call.Gateway   = (*Gateway)(nil)
+	_ call.BodyMeter = (*Gateway)(nil)
+)
 
 // New returns the gateway of a run; tools may be nil where it has none.
 func New(invoker Invoker, run string, tools *mapspec.Catalogue, blobs blob.Store) *Gateway {
@@ -51,6 +55,13 @@ func (g *Gateway) Used() table.Usage {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.used
+}
+
+// BodyUse implements call.BodyMeter: of all functions that have answered.
+func (g *Gateway) BodyUse() call.BodyUse {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.bodies
 }
 
 // Execute implements call.Gateway. Batches are executed side by side.
@@ -154,7 +165,7 @@ func (g *Gateway) answers(ctx context.Context, payload []byte) ([]call.Answer, e
 		return nil, err
 	}
 	g.mu.Lock()
-	g.used = g.used.Add(r.Usage)
+	g.used, g.bodies = g.used.Add(r.Usage), g.bodies.Plus(r.Bodies)
 	g.mu.Unlock()
 	if r.Object == "" {
 		return r.Answers, nil

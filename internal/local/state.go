@@ -53,12 +53,16 @@ type State struct {
 	Dir   string
 	Owner string // names this process, and no other ever
 	Store *store.Store
+	// BodyMemory is how many bytes of answers this process holds at once; 0: gateway.DefaultBodyMemory. Set it before the
+	// first Gateway.
+	BodyMemory int64
 
 	table    *sqlite.Table
 	meter    *table.Metered
 	locks    string
 	lock     *lockfile.Lock
 	gateways []*gateway.Executor
+	bodies   *gateway.Bodies
 }
 
 // Open opens the state folder, which is created, for its owner alone, if need be.
@@ -127,8 +131,11 @@ func (s *State) Gateway(tools *mapspec.Catalogue, secrets gateway.Secrets, userA
 	}
 	paced := pacer.New(s.meter, s.Owner)
 	paced.Alive = s.alive
+	if s.bodies == nil {
+		s.bodies = gateway.NewBodies(s.BodyMemory)
+	}
 	g := gateway.New(gateway.Config{
-		Catalogue: tools, Pacer: paced, Secrets: secrets,
+		Catalogue: tools, Pacer: paced, Secrets: secrets, Bodies: s.bodies,
 		Sender: provider.New(provider.Options{UserAgent: userAgent}),
 	})
 	s.gateways = append(s.gateways, g)

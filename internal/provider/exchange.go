@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -31,8 +30,10 @@ type exchange struct {
 	req    *gateway.Request
 	url    *url.URL
 	timer  *time.Timer
-	conn   *countedConn // the connection that the request was given to
-	start  int64        // bytes that had been written to it by then
+	until  time.Time     // when the timer fires
+	left   time.Duration // what was left of it when it was paused
+	conn   *countedConn  // the connection that the request was given to
+	start  int64         // bytes that had been written to it by then
 
 	multiplexed bool // the connection carries other requests at the same time (HTTP/2)
 }
@@ -74,8 +75,20 @@ func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 		x.start = conn.written.Load()
 	}
 	if x.timer == nil {
+		x.until = time.Now().Add(x.limit())
 		x.timer = time.AfterFunc(x.limit(), func() { x.cancel(errTimeout) })
 	}
+}
+
+// pause stops the clock while this process keeps the provider waiting, and not the other way round.
+func (x *exchange) pause() {
+	x.left = time.Until(x.until)
+	x.timer.Stop()
+}
+
+func (x *exchange) resume() {
+	x.until = time.Now().Add(x.left)
+	x.timer.Reset(max(x.left, 0))
 }
 
 // wrote reports whether bytes went out on the exchange's connection since the request was given to it.
@@ -85,30 +98,6 @@ func (x *exchange) wrote() bool { return x.conn != nil && x.conn.written.Load() 
 // has stopped writing, and the count is exact. On HTTP/2 the bytes of other requests count too, and one that was
 // cancelled may just be going out: there the answer errs on the side of "yes".
 func (x *exchange) sent() bool { return x.wrote() || x.multiplexed && x.ctx.Err() != nil }
-
-// receive reads the answer's body, within the limits.
-func (x *exchange) receive(res *http.Response) (*gateway.Response, error) {
-	defer func() { _ = res.Body.Close() }()
-	out := &gateway.Response{Status: res.StatusCode, Header: res.Header}
-	if redirects(res.StatusCode) {
-		return nil, x.redirect(out)
-	}
-	limit := cmp.Or(x.req.MaxBody, DefaultMaxBody)
-	if res.ContentLength > limit && x.req.Method != http.MethodHead {
-		return nil, x.tooLarge(out, limit)
-	}
-	// What is counted is what comes out of gzip, which net/http asks for and undoes: a small answer that expands
-	// without end is stopped at the limit like any other.
-	body, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
-	switch {
-	case int64(len(body)) > limit:
-		return nil, x.tooLarge(out, limit)
-	case err != nil:
-		return nil, x.broken(out, err)
-	}
-	out.Body = body
-	return out, nil
-}
 
 // redirects reports whether a status names another address to ask. 300 and 304 do not.
 func redirects(status int) bool {

@@ -68,12 +68,6 @@ func (x *exchange) timeout(what string, res *gateway.Response) *gateway.SendErro
 		Message: fmt.Sprintf("%s: %s within %v", origin(x.url), what, x.limit())}
 }
 
-func (x *exchange) tooLarge(res *gateway.Response, limit int64) *gateway.SendError {
-	return &gateway.SendError{Code: codeBodyTooLarge, Sent: true, Response: res,
-		Message: fmt.Sprintf("%s: the answer (status %d) is larger than the %d bytes that the tool's maxBody allows",
-			origin(x.url), res.Status, limit)}
-}
-
 func denied(message string) *gateway.SendError {
 	return &gateway.SendError{Code: codeEgressDenied, Message: message}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -85,6 +87,33 @@ func TestGatewayOverInvocationsOverSockets(t *testing.T) {
 	gatewaytest.RunSockets(t, func(t *testing.T, c *mapspec.Catalogue, s gateway.Sender) call.Gateway {
 		return over(t, handler(c, s), c, 0)
 	}, client)
+}
+
+// M8: what reading bodies took of the function's memory is known to who invoked it.
+func TestM8BodyUseIsAnswered(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `"four"`) }))
+	t.Cleanup(server.Close)
+	c, err := mapspec.ParseTools("t.yaml", []byte(`{version: 1, providers: {a: {url: "`+server.URL+`", allowPrivate: true, limits: [{rate: 1000, per: 1s}]}},
+tools: {a.get: {path: /x}, a.small: {path: /x, maxBody: 2B}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := handler(c, provider.New(provider.Options{}))
+	h.Bodies = gateway.NewBodies(0)
+	g := over(t, h, c, 0)
+	for range 2 {
+		if err := g.Execute(t.Context(), append(attempts(1, "a.get"), attempts(1, "a.small")...), func(int, call.Answer) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use := g.BodyUse()
+	if use.Peak < 6 {
+		t.Errorf("peak %d", use.Peak)
+	}
+	use.Peak = 0
+	if want := (call.BodyUse{Turns: 2, Bytes: 12, Refusals: 2}); use != want {
+		t.Errorf("%+v, want %+v", use, want)
+	}
 }
 
 func attempts(n int, tool string) []call.Attempt {

@@ -35,6 +35,7 @@ type Handler struct {
 	Log        *slog.Logger
 	MaxPayload int                // of a response, in bytes; 0: invoke.MaxPayload
 	Usage      func() table.Usage // of the store, by this process; nil: not known
+	Bodies     *gateway.Bodies    // of this process; nil: of each executor's own
 
 	mu        sync.Mutex
 	executors map[string]*gateway.Executor // by the catalogue's digest: runs of one catalogue share credentials
@@ -61,10 +62,11 @@ func (h *Handler) Handle(ctx context.Context, raw json.RawMessage) (*invoke.Resp
 	if err != nil {
 		return nil, edge.Named(req.Run, err)
 	}
+	bodies := e.BodyUse()
 	answers := h.execute(ctx, e, req)
 	res, err := h.respond(ctx, req.Run, answers)
 	if res != nil {
-		res.Usage = h.usage().Sub(before)
+		res.Usage, res.Bodies = h.usage().Sub(before), e.BodyUse().Since(bodies)
 	}
 	edge.With(ctx, h.Log).Info("calls", slog.String(edge.KeyRun, req.Run), slog.Int(edge.KeyAttempts, len(req.Attempts)),
 		slog.Any("outcomes", tally(answers)), slog.Int64(edge.KeyMillis, time.Since(began).Milliseconds()))
@@ -92,7 +94,7 @@ func (h *Handler) executor(ctx context.Context, run string) (*gateway.Executor, 
 	if h.executors == nil || len(h.executors) >= maxCatalogues {
 		h.executors = map[string]*gateway.Executor{}
 	}
-	e := gateway.New(gateway.Config{Catalogue: c, Pacer: h.Pacer, Sender: h.Sender, Secrets: h.Secrets})
+	e := gateway.New(gateway.Config{Catalogue: c, Pacer: h.Pacer, Sender: h.Sender, Secrets: h.Secrets, Bodies: h.Bodies})
 	h.executors[c.Digest] = e
 	return e, nil
 }

@@ -37,6 +37,7 @@ func ScopeName(provider, credential string) string {
 type credentials struct {
 	sender  Sender
 	secrets Secrets
+	bodies  *Bodies
 	known   sync.Map // provider name to *slot
 }
 

@@ -11,12 +11,13 @@ import (
 	"sluice/internal/core/pacer"
 )
 
-// Config is what an Executor works with. All fields are needed.
+// Config is what an Executor works with.
 type Config struct {
 	Catalogue *mapspec.Catalogue
 	Pacer     *pacer.Pacer
 	Sender    Sender
 	Secrets   Secrets
+	Bodies    *Bodies // of this process; nil: the Executor has some of its own
 }
 
 // Executor executes attempts in this process. It is the call.Gateway of a laptop, and the inside of the toolexec
@@ -27,12 +28,21 @@ type Executor struct {
 	credentials *credentials
 }
 
-var _ call.Gateway = (*Executor)(nil)
+var (
+	_ call.Gateway   = (*Executor)(nil)
+	_ call.BodyMeter = (*Executor)(nil)
+)
 
 // New returns an Executor.
 func New(c Config) *Executor {
-	return &Executor{Config: c, credentials: &credentials{sender: c.Sender, secrets: c.Secrets}}
+	if c.Bodies == nil {
+		c.Bodies = NewBodies(0)
+	}
+	return &Executor{Config: c, credentials: &credentials{sender: c.Sender, secrets: c.Secrets, bodies: c.Bodies}}
 }
+
+// BodyUse implements call.BodyMeter.
+func (e *Executor) BodyUse() call.BodyUse { return e.Bodies.Use() }
 
 // Close gives back what the Executor holds of scopes' concurrency. A function that is about to be frozen calls it
 // too; the Executor stays usable.

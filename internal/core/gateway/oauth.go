@@ -41,7 +41,9 @@ func (c *credentials) token(ctx context.Context, p *mapspec.Provider, secret str
 		Method: http.MethodPost, URL: p.Auth.TokenURL, Body: []byte(form.Encode()),
 		Timeout: tokenTimeout, MaxBody: tokenBody,
 		Egress: Egress{Host: endpoint.Host, AllowPrivate: p.AllowPrivate},
+		Turn:   c.bodies.Turn(),
 	}
+	defer req.Turn.End()
 	setHeader(req, "Content-Type", "application/x-www-form-urlencoded")
 	setHeader(req, "Accept", "application/json")
 	// RFC 6749, section 2.3.1: both parts are form-encoded before they become basic credentials.

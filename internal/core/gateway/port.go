@@ -17,6 +17,7 @@ type Request struct {
 	Timeout time.Duration // of the exchange alone: first byte sent to last byte read
 	MaxBody int64         // bytes of response body that are accepted
 	Egress  Egress
+	Turn    *Turn // of the answer's body; nil: without a limit
 }
 
 // Egress is what the request may reach: this host (with port), and private addresses only if allowed.

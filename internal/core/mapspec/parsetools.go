@@ -173,7 +173,7 @@ func (p *toolParser) limitsOf(t *Tool, n *node) {
 
 func (p *toolParser) size(n *node) int64 {
 	s, _ := n.scalar.(string)
-	size, err := parseSize(s)
+	size, err := ParseSize(s)
 	switch {
 	case err != nil:
 		p.add(n.at, err.Error(), "maxBody is not a size: %s", asWritten(n))

@@ -39,8 +39,8 @@ func parseDuration(s string) (time.Duration, error) {
 	return days + d, nil
 }
 
-// parseSize reads bytes with a decimal (KB, MB, GB) or binary (KiB, MiB, GiB) unit.
-func parseSize(s string) (int64, error) {
+// ParseSize reads bytes with a decimal (KB, MB, GB) or binary (KiB, MiB, GiB) unit.
+func ParseSize(s string) (int64, error) {
 	digits := strings.TrimRight(s, "KMGiB")
 	units := map[string]int64{"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 	unit, ok := units[s[len(digits):]]

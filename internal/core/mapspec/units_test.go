@@ -22,12 +22,12 @@ func TestDurations(t *testing.T) {
 
 func TestSizes(t *testing.T) {
 	for s, want := range map[string]int64{"1B": 1, "512KB": 512_000, "5MB": 5_000_000, "1GB": 1e9, "2KiB": 2048, "1MiB": 1 << 20} {
-		if got, err := parseSize(s); err != nil || got != want {
+		if got, err := ParseSize(s); err != nil || got != want {
 			t.Errorf("%s: %v, %v", s, got, err)
 		}
 	}
 	for _, s := range []string{"", "5", "MB", "-1B", "+1B", "5mb", "5 MB", "1.5MB", "5MBB", "9999999999GB"} {
-		if got, err := parseSize(s); err == nil {
+		if got, err := ParseSize(s); err == nil {
 			t.Errorf("%q was read as %v", s, got)
 		}
 	}
