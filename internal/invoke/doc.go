@@ -15,7 +15,13 @@ import (
 type Request struct {
 	Run      string         `json:"run"`
 	Attempts []call.Attempt `json:"attempts"`
+	// Permits is how permits have to be validated; PermitsChecked, or 0 for however the function does it. A function that
+	// cannot do it refuses the request before it dispatches anything, as one does that does not know the field.
+	Permits int `json:"permits,omitempty"`
 }
+
+// PermitsChecked: a permit is the proof of its grant, and is checked again immediately before the dispatch (H12).
+const PermitsChecked = 1
 
 // Response is what it answers: one answer per attempt, in order. Answers that would not fit the payload of a response
 // lie in the blob store, under the name in Object, as the JSON of Answers; who has read them deletes them.

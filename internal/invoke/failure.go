@@ -26,16 +26,12 @@ func (g *Gateway) failed(p *part, err error, deliver func(int, call.Answer)) err
 // functionFailed settles a part for which the function was started and failed. Errors of the function's own names come
 // before anything is dispatched; of all others (it ran out of time or memory, or was killed) nobody knows.
 func (g *Gateway) functionFailed(p *part, payload []byte, deliver func(int, call.Answer)) error {
-	var report struct {
-		ErrorType    string `json:"errorType"`
-		ErrorMessage string `json:"errorMessage"`
-	}
-	_ = json.Unmarshal(payload, &report) // a report that cannot be read is one of an unknown error
+	report := reported(payload)
 	switch report.ErrorType {
 	case "Transient":
 		refuse(p, time.Now().Add(passingWait), deliver)
 		return nil
-	case "BadRequest", "RunNotFound", "RunFailed":
+	case badRequest, "RunNotFound", "RunFailed":
 		return errors.New("toolexec: " + report.ErrorMessage)
 	}
 	message := "toolexec failed"
@@ -44,6 +40,20 @@ func (g *Gateway) functionFailed(p *part, payload []byte, deliver func(int, call
 	}
 	g.lost(p, message, deliver)
 	return nil
+}
+
+// badRequest is the name of a function's error about the request itself.
+const badRequest = "BadRequest"
+
+// report is how the runtime tells of a function's error.
+type report struct {
+	ErrorType    string `json:"errorType"`
+	ErrorMessage string `json:"errorMessage"`
+}
+
+func reported(payload []byte) (r report) {
+	_ = json.Unmarshal(payload, &r) // what cannot be read is an unknown error
+	return r
 }
 
 func refuse(p *part, until time.Time, deliver func(int, call.Answer)) {

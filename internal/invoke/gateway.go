@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sluice/internal/core/blob"
@@ -35,6 +36,7 @@ type Gateway struct {
 	mu     sync.Mutex
 	used   table.Usage
 	bodies call.BodyUse
+	plain  atomic.Bool // the function is an older one, which cannot validate permits
 }
 
 var (
@@ -137,7 +139,7 @@ func tooLarge(size int) call.Answer {
 }
 
 func (g *Gateway) execute(ctx context.Context, p *part, deliver func(int, call.Answer)) error {
-	result, err := g.Invoker.Invoke(ctx, append(p.payload, "]}"...))
+	result, err := g.invoke(ctx, p)
 	if err != nil {
 		return g.failed(p, err, deliver)
 	}
@@ -156,6 +158,25 @@ func (g *Gateway) execute(ctx context.Context, p *part, deliver func(int, call.A
 		deliver(i, answers[n])
 	}
 	return nil
+}
+
+// invoke asks for permits that are validated. An older function refuses that before it dispatches anything; the same
+// attempts are then sent once more by the plain path, which is remembered (Q8).
+func (g *Gateway) invoke(ctx context.Context, p *part) (Result, error) {
+	body := p.payload[:len(p.payload):len(p.payload)]
+	plainly := func() (Result, error) { return g.Invoker.Invoke(ctx, append(body, "]}"...)) }
+	if g.plain.Load() {
+		return plainly()
+	}
+	result, err := g.Invoker.Invoke(ctx, fmt.Appendf(body, `],"permits":%d}`, PermitsChecked))
+	if err != nil || !result.Failed || reported(result.Payload).ErrorType != badRequest {
+		return result, err
+	}
+	result, err = plainly()
+	if err == nil && !(result.Failed && reported(result.Payload).ErrorType == badRequest) { // it was the permits
+		g.plain.Store(true)
+	}
+	return result, err
 }
 
 // answers reads a response, from the blob store if it was too large for the payload.

@@ -13,8 +13,10 @@ import (
 
 	"sluice/internal/core/call"
 	"sluice/internal/core/mapspec"
+	"sluice/internal/core/table"
 	"sluice/internal/invoke"
 	"sluice/internal/memory"
+	"sluice/internal/strict"
 )
 
 const tools = `
@@ -126,6 +128,50 @@ func TestAFunctionThatCannotBeStartedIsAnError(t *testing.T) {
 		if got, err := execute(t, open(t, end), mixed...); err == nil || got[0].Outcome != "" {
 			t.Errorf("%s: %+v, %v", name, got[0], err)
 		}
+	}
+}
+
+// Q8: an older function does not know permits that are validated, and says so before it dispatches anything. The same
+// attempts are sent once more by the plain path, and all later ones at once; nothing is counted twice.
+func TestQ8OlderFunctionsAreAskedPlainly(t *testing.T) {
+	plain, asked := 0, 0
+	g := open(t, func(payload []byte) (invoke.Result, error) {
+		asked++
+		var req struct { // of a function of before permits
+			Run      string         `json:"run"`
+			Attempts []call.Attempt `json:"attempts"`
+		}
+		if err := strict.Decode(payload, &req); err != nil {
+			return failed("BadRequest", err.Error())
+		}
+		plain++
+		res := invoke.Response{Answers: make([]call.Answer, len(req.Attempts)), Usage: table.Usage{WriteUnits: 1}}
+		for i, a := range req.Attempts {
+			res.Answers[i] = call.Answer{Outcome: call.Result, Dispatched: true, Status: a.Number, CostMicros: 7}
+		}
+		b, err := json.Marshal(res)
+		return invoke.Result{Payload: b}, err
+	})
+	for round := range 3 {
+		got, err := execute(t, g, call.Attempt{Tool: "a.post", Number: 4}, call.Attempt{Tool: "a.get", Number: 5})
+		if err != nil || got[0].Status != 4 || got[1].Status != 5 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if plain != round+1 || asked != round+2 {
+			t.Errorf("after %d rounds the function was asked %d times, and worked %d times", round+1, asked, plain)
+		}
+	}
+	if g.Used().WriteUnits != 3 {
+		t.Errorf("%+v", g.Used())
+	}
+}
+
+// Q8: a request that is bad by itself is so on both paths, and is told as an error.
+func TestQ8ARequestThatIsBadStaysBad(t *testing.T) {
+	asked := 0
+	g := open(t, func([]byte) (invoke.Result, error) { asked++; return failed("BadRequest", "no such thing") })
+	if _, err := execute(t, g, call.Attempt{Tool: "a.post"}); err == nil || !strings.Contains(err.Error(), "no such thing") || asked != 2 {
+		t.Errorf("%v, asked %d times", err, asked)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"sluice/internal/core/call"
 	"sluice/internal/core/gateway"
@@ -65,5 +66,28 @@ tools:
 	use := e.BodyUse()
 	if err != nil || good.Load() < 10 || use.Turns != int64(good.Load()) || use.Bytes != use.Turns*512_000 || use.Peak > 1<<20 || use.Waits == 0 {
 		t.Errorf("%v, %d answers, %+v", err, good.Load(), use)
+	}
+}
+
+// H12: a tool's timeout is that of the exchange. The second call waits a quarter of a second for its permit.
+func TestH12WaitingForAPermitIsNoPartOfTheTimeout(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(80 * time.Millisecond) }))
+	t.Cleanup(server.Close)
+	c, err := mapspec.ParseTools("tools.yaml", []byte(`{version: 1, providers: {it: {url: "`+server.URL+`", allowPrivate: true, limits: [{rate: 4, per: 1s}]}},
+tools: {it.get: {path: /x, timeout: 200ms}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := provider.New(provider.Options{})
+	t.Cleanup(client.CloseIdleConnections)
+	e := gateway.New(gateway.Config{Catalogue: c, Sender: client, Secrets: gatewaytest.Secrets{}, Pacer: pacer.New(memory.New(), "test")})
+	started := time.Now()
+	err = e.Execute(t.Context(), []call.Attempt{{Tool: "it.get"}, {Tool: "it.get"}}, func(_ int, a call.Answer) {
+		if a.Outcome != call.Result {
+			t.Errorf("%+v %v", a, a.Error)
+		}
+	})
+	if took := time.Since(started); err != nil || took < 300*time.Millisecond {
+		t.Errorf("%v, %v", err, took)
 	}
 }

@@ -195,9 +195,10 @@ func TestHandlerRefusesWhatItDoesNotKnow(t *testing.T) {
 	h := handler(nil, &gatewaytest.Provider{})
 	h.Catalogues = &Stored{Store: st}
 	for raw, want := range map[string]string{
-		`{"run":"r","attempts":[]}`:                        "BadRequest",
-		`{"run":"r","attempts":[{"tool":"a"}],"secret":1}`: "BadRequest",
-		`{"run":"nobody","attempts":[{"tool":"a"}]}`:       "RunNotFound",
+		`{"run":"r","attempts":[]}`:                         "BadRequest",
+		`{"run":"r","attempts":[{"tool":"a"}],"secret":1}`:  "BadRequest",
+		`{"run":"r","permits":2,"attempts":[{"tool":"a"}]}`: "BadRequest",
+		`{"run":"nobody","attempts":[{"tool":"a"}]}`:        "RunNotFound",
 	} {
 		if _, err := h.Handle(t.Context(), []byte(raw)); err == nil || edge.Name(err) != want {
 			t.Errorf("%s: %v, want %s", raw, err, want)

@@ -58,6 +58,9 @@ func (h *Handler) Handle(ctx context.Context, raw json.RawMessage) (*invoke.Resp
 	if req.Run == "" || len(req.Attempts) == 0 {
 		return nil, &edge.BadRequest{Message: "the request needs `run` and `attempts`"}
 	}
+	if req.Permits > invoke.PermitsChecked {
+		return nil, &edge.BadRequest{Message: fmt.Sprintf("this deployment cannot validate permits as version %d asks", req.Permits)}
+	}
 	e, err := h.executor(ctx, req.Run)
 	if err != nil {
 		return nil, edge.Named(req.Run, err)

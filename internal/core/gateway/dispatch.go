@@ -82,7 +82,7 @@ func (b *block) spend(ctx context.Context) error {
 			b.Pacer.Done(b.scope, len(b.permits)-i)
 			return err
 		}
-		if !b.Pacer.Check(ctx, b.scope, p) {
+		if !b.Pacer.Check(ctx, p) {
 			b.Pacer.Done(b.scope, 1)
 			continue
 		}

@@ -37,10 +37,13 @@ type Ask struct {
 	Success     time.Time     // dispatch time of the latest success, which ends a streak of refusals
 }
 
-// Permit allows one dispatch, at At or up to Valid later.
+// Permit allows one dispatch, at At or up to Valid later, as long as the scope is not held anew. It is the proof of its
+// grant: for which scope, and up to which hold the scope was known (H12).
 type Permit struct {
+	Scope string
 	At    time.Time
 	Valid time.Duration
+	Hold  time.Time // the scope's hold as of the grant, which is over by At; without one, the time of the grant
 }
 
 // Grant is the answer to an Ask: permits, fewer than asked for or none, and what holds up the rest.
@@ -71,7 +74,7 @@ func Decide(now time.Time, s State, ask Ask) (State, Grant, bool) {
 	}
 	valid := validity(ask.Rules)
 	for len(g.Permits) < n && flow.next <= limit {
-		g.Permits = append(g.Permits, Permit{At: time.Unix(0, flow.next), Valid: valid})
+		g.Permits = append(g.Permits, Permit{At: time.Unix(0, flow.next), Valid: valid, Hold: latest(now, moment(s.Hold))})
 		flow.take()
 	}
 	if len(g.Permits) < n {

@@ -88,7 +88,7 @@ func TestH16HoldThatCouldNotBeSharedIsKeptAndSharedLater(t *testing.T) {
 		if err == nil || !until.Equal(deadline) {
 			t.Errorf("held until %v, error %v", until, err)
 		}
-		if a.Check(t.Context(), "acme", g.Permits[0]) {
+		if a.Check(t.Context(), g.Permits[0]) {
 			t.Error("a permit may be used within a hold that its own process met")
 		}
 		tbl.Heal()
@@ -139,8 +139,8 @@ func TestH12HoldOfAnotherOwnerVoidsAPermit(t *testing.T) {
 		a, b := pacer.New(tbl, "a"), pacer.New(tbl, "b")
 		acquire(t, a, pacer.Want{N: 1, Rules: hourly})
 		time.Sleep(1100 * time.Millisecond)
-		permit := pacer.Permit{At: time.Now(), Valid: 125 * time.Millisecond}
-		if !a.Check(t.Context(), "acme", permit) {
+		permit := pacer.Permit{Scope: "acme", At: time.Now(), Valid: 125 * time.Millisecond}
+		if !a.Check(t.Context(), permit) {
 			t.Fatal("the permit is void already")
 		}
 		o := pacer.Observation{Limited: true, Dispatched: time.Now(), Deadline: time.Now().Add(time.Minute)}
@@ -149,8 +149,40 @@ func TestH12HoldOfAnotherOwnerVoidsAPermit(t *testing.T) {
 		}
 		time.Sleep(1100 * time.Millisecond) // what a knows is too old now
 		permit.At = time.Now()
-		if a.Check(t.Context(), "acme", permit) {
+		if a.Check(t.Context(), permit) {
 			t.Error("the permit may be used within b's hold")
+		}
+	})
+}
+
+// A permit knows up to which hold its scope was known: one that was granted behind a hold is not voided by that one, but
+// by every newer one, also if that is over by the permit's moment.
+func TestH12PermitIsVoidAfterANewerHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tbl := memory.New()
+		a, b := pacer.New(tbl, "a"), pacer.New(tbl, "b")
+		hold := func(p *pacer.Pacer, d time.Duration) {
+			o := pacer.Observation{Limited: true, Dispatched: time.Now(), Deadline: time.Now().Add(d)}
+			if _, err := p.Report(t.Context(), "acme", o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hold(b, 100*time.Millisecond)
+		g := acquire(t, a, pacer.Want{N: 2, Rules: hourly})
+		if p := g.Permits[0]; p.Scope != "acme" || p.Hold.Sub(time.Now()) != 100*time.Millisecond || p.At.Before(p.Hold) {
+			t.Errorf("the permit proves %+v", p)
+		}
+		time.Sleep(100 * time.Millisecond)
+		if !a.Check(t.Context(), g.Permits[0]) {
+			t.Error("void by the hold that it was granted behind")
+		}
+		hold(a, time.Millisecond)
+		time.Sleep(2 * time.Millisecond)
+		if a.Check(t.Context(), g.Permits[1]) {
+			t.Error("valid after a newer hold")
+		}
+		if g := acquire(t, a, pacer.Want{N: 1, Rules: hourly}); len(g.Permits) != 1 || !a.Check(t.Context(), g.Permits[0]) {
+			t.Errorf("no fresh permit: %+v", g)
 		}
 	})
 }
@@ -160,11 +192,11 @@ func TestH12PermitEndsWithItsValidity(t *testing.T) {
 		p := pacer.New(memory.New(), "a")
 		g := acquire(t, p, pacer.Want{N: 1, Rules: []pacer.Rule{{Rate: 50, Per: time.Second}}})
 		time.Sleep(15 * time.Millisecond) // half of the slack of 30 ms
-		if !p.Check(t.Context(), "acme", g.Permits[0]) {
+		if !p.Check(t.Context(), g.Permits[0]) {
 			t.Error("void within its validity")
 		}
 		time.Sleep(time.Millisecond)
-		if p.Check(t.Context(), "acme", g.Permits[0]) {
+		if p.Check(t.Context(), g.Permits[0]) {
 			t.Error("valid after its validity")
 		}
 	})

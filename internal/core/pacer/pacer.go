@@ -115,10 +115,10 @@ func (p *Pacer) Stalled(d time.Duration) {
 	}
 }
 
-// Check reports whether the permit may still be used at now, against state that is at most maxStale old (H12). A
-// permit whose time is over, or whose scope is held by now, is void.
-func (p *Pacer) Check(ctx context.Context, name string, permit Permit) bool {
-	return p.scope(name).check(ctx, permit)
+// Check reports whether the permit may still be used, against state that is at most maxStale old (H12). A permit whose
+// time is over, or whose scope has been held since it was granted, is void, and a fresh one is to be acquired.
+func (p *Pacer) Check(ctx context.Context, permit Permit) bool {
+	return p.scope(permit.Scope).check(ctx, permit)
 }
 
 // NextFree is when the scope can be asked again, as far as this owner knows; zero is at once.

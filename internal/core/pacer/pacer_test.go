@@ -64,7 +64,7 @@ func (f *fleet) run(t *testing.T, p *pacer.Pacer, w pacer.Want, n int) (asks int
 		asks++
 		for _, permit := range g.Permits {
 			time.Sleep(time.Until(permit.At))
-			if !p.Check(t.Context(), "acme", permit) {
+			if !p.Check(t.Context(), permit) {
 				t.Errorf("permit at %v is void", permit.At)
 			}
 			f.record(time.Now())

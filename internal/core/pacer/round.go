@@ -123,7 +123,7 @@ func (s *scope) finish(b batch, g Grant) {
 		if g.Reason != Concurrency {
 			s.next, s.nextFor = g.Next, b.asks[0].Rules
 		}
-		divide(g, b.asks)
+		divide(s.name, g, b.asks)
 	}
 	for _, a := range b.asks {
 		if a.Concurrency > 0 && !a.abandoned {
@@ -158,12 +158,15 @@ func (s *scope) fail(b batch, err error) {
 }
 
 // divide hands the permits of one grant to the asks: retries first, then in order of arrival.
-func divide(g Grant, asks []*ask) {
+func divide(scope string, g Grant, asks []*ask) {
 	left := g.Permits
 	give := func(a *ask, n int) {
 		n = min(n, len(left))
 		a.grant.Permits = append(a.grant.Permits, left[:n]...)
 		left = left[n:]
+	}
+	for i := range left {
+		left[i].Scope = scope
 	}
 	for _, a := range asks {
 		a.grant = Grant{Next: g.Next, AskAt: g.AskAt, Hold: g.Hold}
