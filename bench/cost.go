@@ -58,7 +58,7 @@ func costRun(ctx context.Context, dir string, rows int) (rec *sheet.Run, err err
 	if err := rowsWork(ctx, job, run.Ports{Store: st, Gateway: gw, Owner: "bench"}, rowsSettings(billed)); err != nil {
 		return nil, err
 	}
-	err = job.FinishWith(ctx, st, func(ctx context.Context) error { return job.Export(ctx, run.Ports{Store: st}, io.Discard, "csv") })
+	_, err = job.Finish(ctx, run.Ports{Store: st}, run.Settings{}, func(ctx context.Context) error { return job.Export(ctx, run.Ports{Store: st}, io.Discard, "csv") })
 	if err != nil {
 		return nil, err
 	}

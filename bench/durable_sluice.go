@@ -79,7 +79,8 @@ func workSluice(ctx context.Context, job *run.Job, ports run.Ports) error {
 			}
 		}
 	}
-	return job.Finish(ctx, ports.Store)
+	_, err := job.Finish(ctx, ports, run.Settings{}, nil)
+	return err
 }
 
 // sluiceInput is the table: one column with the row's number.

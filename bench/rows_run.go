@@ -114,7 +114,7 @@ func rowsRun(ctx context.Context, dir, storeName, load string, rows int) (score 
 		return score, err
 	}
 	worked := time.Now()
-	if err := job.Finish(ctx, st); err != nil {
+	if _, err := job.Finish(ctx, run.Ports{Store: st}, run.Settings{}, nil); err != nil {
 		return score, err
 	}
 	if c := job.Run.Counts; c.Completed != int64(rows) {

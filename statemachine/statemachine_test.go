@@ -3,6 +3,7 @@
 package statemachine_test
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -221,5 +222,23 @@ func TestParkedShardWaitsUntilWakeAt(t *testing.T) {
 	}
 	if !slices.Equal(order, []any{"Done", "Rollover", "Slice", "Park", "Await"}) {
 		t.Errorf("the order of choices is %v", order)
+	}
+}
+
+// A run whose last steps wait comes back when they may be made, and ends only when they are.
+func TestFinishComesBackUntilItIsDone(t *testing.T) {
+	m, raw := load(t, "run.asl.json")
+	rest := m.States["Rest"]
+	at := raw.(map[string]any)["States"].(map[string]any)["Rest"].(map[string]any)["TimestampPath"]
+	if rest.Type != "Wait" || at != "$.wakeAt" || rest.Next != "Finish" || m.States["Finish"].Next != "Ended" {
+		t.Errorf("Rest: %+v at %v", rest, at)
+	}
+	ways := map[any]any{}
+	for _, c := range m.States["Ended"].Choices {
+		ways[c["StringEquals"]] = c["Next"]
+	}
+	want := map[any]any{"done": "Done", "more": "Finish", "parked": "Rest"}
+	if !maps.Equal(ways, want) || m.States["Ended"].Default != "Unforeseen" || m.States["Unforeseen"].Next != "Fail" {
+		t.Errorf("Ended leads to %v", ways)
 	}
 }

@@ -31,14 +31,14 @@ func Used(r *sheet.Run) Usage {
 // for the start and one for the end of every execution: AWS says that it counts "each time a step of your workflow is
 // executed", not whether these two are steps, so this is the upper reading.
 //
-//	run    start, Plan, Shards, Finish, end       5
-//	shard  Shard (in the Map), start, Done, end   4 for each
-//	slice  Slice, Outcome                         2 for each
-//	park   Park                                   1 for each
-//	rollover  Rollover, start, Done, end          4 for each: after every 2,000 slices of a shard
+//	run    start, Plan, Shards, Finish, Ended, Done, end   7
+//	shard  Shard (in the Map), start, Done, end            4 for each
+//	slice  Slice, Outcome; of `finish` Finish, Ended       2 for each
+//	park   Park; of `finish` Rest                          1 for each
+//	rollover  Rollover, start, Done, end                   4 for each: after every 2,000 slices of a shard
 //
 // Rollovers are counted as if all slices were one shard's, which is the most that there can be. Retries are not known.
 func StateTransitions(shards, slices, parks int64) int64 {
 	rollovers := max(slices-1, 0) / rolloverAfter
-	return 5 + 4*shards + 2*slices + parks + 4*rollovers
+	return 7 + 4*shards + 2*slices + parks + 4*rollovers
 }

@@ -21,6 +21,14 @@ var (
 	ErrHalted = errors.New("cancelled or paused")
 )
 
+// TableError: every row has ended, and their table could not be written, so that the steps of `finish` were not made.
+type TableError struct{ Err error }
+
+func (e *TableError) Error() string { return "its table could not be written: " + e.Err.Error() }
+
+// Unwrap returns why.
+func (e *TableError) Unwrap() error { return e.Err }
+
 // Retries of a slice that failed for a reason that may pass, such as a full disk.
 const (
 	sliceRetries = 3
@@ -34,15 +42,19 @@ type Driver struct {
 	OnPark   func(wakeAt time.Time)
 	OnWake   func()
 	Usage    func() table.Usage // what the store was asked to do so far; nil is not booked
+	// Table writes the table of a run whose rows have all ended, before the steps of its map's `finish` are made; nil: that
+	// is left to somebody else. It may be called more than once.
+	Table func(context.Context) error
 
 	mu      sync.Mutex
 	slices  int
 	running map[string]bool
 	booked  table.Usage // of Usage, what the record of the run says already
 
-	recordMu sync.Mutex        // guards the run's record, which the shards share
-	waiting  map[int]time.Time // shards that wait, and until when
-	ended    int               // shards that are done
+	recordMu sync.Mutex        // guards the run's record, which the parts share
+	parts    int               // that are worked on: the shards, or the end
+	waiting  map[int]time.Time // parts that wait, and until when
+	ended    int               // parts that are done
 
 	halted chan struct{} // closed when the run is asked to stop for good, or until it is continued
 }
@@ -55,25 +67,54 @@ func (d *Driver) Drive(ctx context.Context, job *run.Job) error {
 		return err
 	}
 	err := d.shards(ctx, job)
+	worked := err == nil
 	d.book(job)
+	if worked {
+		err = d.end(ctx, job)
+	}
 	switch {
 	case err == nil:
+		return nil
 	case errors.Is(err, ErrHalted):
 		return d.halt(context.WithoutCancel(ctx), job)
 	case errors.Is(err, ErrStopped), ctx.Err() != nil:
 		return errors.Join(err, job.Run.Refresh(context.WithoutCancel(ctx), d.Ports.Store))
-	default:
-		return errors.Join(err, job.Fail(context.WithoutCancel(ctx), d.Ports.Store, err))
+	case worked && !run.Permanent(err):
+		return err // the rows are all there: what is left can be done later
 	}
-	err = job.Finish(ctx, d.Ports.Store)
-	if err != nil && run.Permanent(err) {
-		return errors.Join(err, job.Fail(context.WithoutCancel(ctx), d.Ports.Store, err))
-	}
-	return err
+	return errors.Join(err, job.Fail(context.WithoutCancel(ctx), d.Ports.Store, err))
 }
 
-// slice names the slice, so that a slice of this process that has ended is known to be dead.
-func (d *Driver) slice(ctx context.Context, job *run.Job, shard int) (run.Result, error) {
+// shards works the run's shards.
+func (d *Driver) shards(ctx context.Context, job *run.Job) error {
+	return d.follow(ctx, job, job.Run.Shards, func(ctx context.Context, ports run.Ports, shard int) (run.Result, error) {
+		return job.Slice(ctx, ports, shard, d.Settings)
+	})
+}
+
+// end finishes the run; the steps of `finish` may have to wait as shards do.
+func (d *Driver) end(ctx context.Context, job *run.Job) error {
+	return d.follow(ctx, job, 1, func(ctx context.Context, ports run.Ports, _ int) (run.Result, error) {
+		res, err := job.Finish(ctx, ports, d.Settings, d.table)
+		if errors.Is(err, table.ErrConflict) { // the record may have been written, and reported as not written
+			err = errors.Join(err, job.Reload(ctx, ports.Store))
+		}
+		return res, err
+	})
+}
+
+func (d *Driver) table(ctx context.Context) error {
+	if d.Table == nil {
+		return nil
+	}
+	if err := d.Table(ctx); err != nil {
+		return &TableError{err}
+	}
+	return nil
+}
+
+// named gives the next slice a name, so that a slice of this process that has ended is known to be dead.
+func (d *Driver) named(next func(run.Ports) (run.Result, error)) (run.Result, error) {
 	ports := d.Ports
 	d.mu.Lock()
 	d.slices++
@@ -89,7 +130,7 @@ func (d *Driver) slice(ctx context.Context, job *run.Job, shard int) (run.Result
 		d.mu.Unlock()
 	}()
 	ports.Owner, ports.Alive = name, d.alive
-	return job.Slice(ctx, ports, shard, d.Settings)
+	return next(ports)
 }
 
 // alive asks who owns a shard: a slice of this process, or the process of another.

@@ -15,11 +15,14 @@ import (
 // processorsPerSlice is how many processors one slice keeps busy. More slices at once would only take more memory.
 const processorsPerSlice = 4
 
-// shards works the run's shards side by side, as many at once as there are processors for. The first that fails ends
-// the others; what they have saved stays.
-func (d *Driver) shards(ctx context.Context, job *run.Job) error {
+// work does the next slice of a part of the run.
+type work func(ctx context.Context, ports run.Ports, part int) (run.Result, error)
+
+// follow works parts of the run side by side, slice after slice, as many at once as there are processors for. The first
+// that fails ends the others; what they have saved stays.
+func (d *Driver) follow(ctx context.Context, job *run.Job, parts int, next work) error {
 	d.recordMu.Lock()
-	d.waiting, d.ended = map[int]time.Time{}, 0
+	d.parts, d.waiting, d.ended = parts, map[int]time.Time{}, 0
 	d.recordMu.Unlock()
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -28,9 +31,9 @@ func (d *Driver) shards(ctx context.Context, job *run.Job) error {
 	go d.watch(inner, job.Run.ID, d.halted)
 	var wg sync.WaitGroup
 	var stopped, halted atomic.Bool
-	for shard := range job.Run.Shards {
+	for part := range parts {
 		wg.Go(func() {
-			switch err := d.shard(inner, job, shard, places); {
+			switch err := d.part(inner, job, part, places, next); {
 			case errors.Is(err, ErrStopped):
 				stopped.Store(true) // the others drain in their own time
 			case errors.Is(err, ErrHalted):
@@ -52,13 +55,13 @@ func (d *Driver) shards(ctx context.Context, job *run.Job) error {
 	return nil
 }
 
-// shard works one shard to its end. It takes a place while a slice is at work, and none while it waits.
-func (d *Driver) shard(ctx context.Context, job *run.Job, shard int, places chan struct{}) error {
+// part works one part to its end. It takes a place while a slice is at work, and none while it waits.
+func (d *Driver) part(ctx context.Context, job *run.Job, part int, places chan struct{}, next work) error {
 	failures := 0
 	for {
-		res, err := d.placed(ctx, job, shard, places)
+		res, err := d.placed(ctx, part, places, next)
 		switch {
-		case err != nil && (errors.Is(err, ErrStopped) || errors.Is(err, ErrHalted) || run.Permanent(err) || ctx.Err() != nil || failures == sliceRetries):
+		case err != nil && (final(err) || ctx.Err() != nil || failures == sliceRetries):
 			return err
 		case err != nil:
 			failures++
@@ -68,7 +71,7 @@ func (d *Driver) shard(ctx context.Context, job *run.Job, shard int, places chan
 		case res.Outcome == run.Cancelled || res.Outcome == run.Paused:
 			return ErrHalted
 		case d.stopped():
-			d.note(shard, res.WakeAt)
+			d.note(part, res.WakeAt)
 			return ErrStopped
 		case res.Outcome == run.More:
 			failures = 0
@@ -76,7 +79,7 @@ func (d *Driver) shard(ctx context.Context, job *run.Job, shard int, places chan
 			err = d.sleep(ctx, res.WakeAt)
 		case res.Outcome == run.Parked:
 			failures = 0
-			err = d.wait(ctx, job, shard, res.WakeAt)
+			err = d.wait(ctx, job, part, res.WakeAt)
 		}
 		if err != nil {
 			return err
@@ -84,11 +87,17 @@ func (d *Driver) shard(ctx context.Context, job *run.Job, shard int, places chan
 	}
 }
 
-func (d *Driver) placed(ctx context.Context, job *run.Job, shard int, places chan struct{}) (run.Result, error) {
+// final reports whether trying the slice again cannot help, or is not wanted.
+func final(err error) bool {
+	var table *TableError
+	return errors.Is(err, ErrStopped) || errors.Is(err, ErrHalted) || errors.As(err, &table) || run.Permanent(err)
+}
+
+func (d *Driver) placed(ctx context.Context, part int, places chan struct{}, next work) (run.Result, error) {
 	select {
 	case places <- struct{}{}:
 		defer func() { <-places }()
-		return d.slice(ctx, job, shard)
+		return d.named(func(ports run.Ports) (run.Result, error) { return next(ctx, ports, part) })
 	case <-d.Settings.Stop:
 		return run.Result{}, ErrStopped
 	case <-d.halted:
@@ -98,15 +107,15 @@ func (d *Driver) placed(ctx context.Context, job *run.Job, shard int, places cha
 	}
 }
 
-func (d *Driver) note(shard int, wakeAt time.Time) {
+func (d *Driver) note(part int, wakeAt time.Time) {
 	d.recordMu.Lock()
-	d.waiting[shard] = wakeAt
+	d.waiting[part] = wakeAt
 	d.recordMu.Unlock()
 }
 
-// wait is the Wait state of a shard. When the last shard begins to wait the run is parked, until the first one wakes.
-func (d *Driver) wait(ctx context.Context, job *run.Job, shard int, until time.Time) error {
-	if err := d.lull(ctx, job, shard, until); err != nil {
+// wait is the Wait state of a part. When the last part begins to wait the run is parked, until the first one wakes.
+func (d *Driver) wait(ctx context.Context, job *run.Job, part int, until time.Time) error {
+	if err := d.lull(ctx, job, part, until); err != nil {
 		return err
 	}
 	if err := d.sleep(ctx, until); err != nil {
@@ -114,8 +123,8 @@ func (d *Driver) wait(ctx context.Context, job *run.Job, shard int, until time.T
 	}
 	d.recordMu.Lock()
 	defer d.recordMu.Unlock()
-	asleep := d.allWaiting(job)
-	delete(d.waiting, shard)
+	asleep := d.allWaiting()
+	delete(d.waiting, part)
 	if !asleep {
 		return nil
 	}
@@ -125,15 +134,15 @@ func (d *Driver) wait(ctx context.Context, job *run.Job, shard int, until time.T
 	return job.AtWork(ctx, d.Ports.Store)
 }
 
-// lull books that a shard waits, and with the last one parks the run.
-func (d *Driver) lull(ctx context.Context, job *run.Job, shard int, until time.Time) error {
+// lull books that a part waits, and with the last one parks the run.
+func (d *Driver) lull(ctx context.Context, job *run.Job, part int, until time.Time) error {
 	d.recordMu.Lock()
 	defer d.recordMu.Unlock()
-	d.waiting[shard] = until
+	d.waiting[part] = until
 	return d.parkIfAllWait(ctx, job)
 }
 
-// done books that a shard has ended; those that are left may all be waiting.
+// done books that a part has ended; those that are left may all be waiting.
 func (d *Driver) done(ctx context.Context, job *run.Job) error {
 	d.recordMu.Lock()
 	defer d.recordMu.Unlock()
@@ -141,12 +150,12 @@ func (d *Driver) done(ctx context.Context, job *run.Job) error {
 	return d.parkIfAllWait(ctx, job)
 }
 
-func (d *Driver) allWaiting(job *run.Job) bool {
-	return len(d.waiting) > 0 && len(d.waiting)+d.ended == job.Run.Shards
+func (d *Driver) allWaiting() bool {
+	return len(d.waiting) > 0 && len(d.waiting)+d.ended == d.parts
 }
 
 func (d *Driver) parkIfAllWait(ctx context.Context, job *run.Job) error {
-	if !d.allWaiting(job) {
+	if !d.allWaiting() {
 		return nil
 	}
 	first := d.firstWake()

@@ -247,7 +247,7 @@ func TestShowingRuns(t *testing.T) {
 	if _, out := w.ask("GET", "/runs/b", ""); out["status"] != "running" || out["completed"] != 2.0 || out["rows"] != 2.0 {
 		t.Errorf("%v", out)
 	}
-	if err := job.Finish(t.Context(), w.Store); err != nil {
+	if _, err := job.Finish(t.Context(), run.Ports{Store: w.Store}, run.Settings{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if status, out := w.ask("GET", "/runs/b/export", ""); status != 200 || out["url"] != "https://bucket/runs/b/result.csv?as=b.csv&signature=hush" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"sluice/functions/internal/ending"
 	"sluice/internal/core/run"
@@ -13,16 +14,27 @@ import (
 	"sluice/internal/edge"
 )
 
-// FinishResult is how a run has ended.
+// FinishResult is how a run has ended, or that it has not yet: steps of the map's `finish` may have to wait.
 type FinishResult struct {
 	Run       string       `json:"run"`
 	Status    sheet.Status `json:"status"`
 	Completed int64        `json:"completed"`
 	Failed    int64        `json:"failed"`
+	Outcome   string       `json:"outcome"` // done, more or parked
+	WakeAt    string       `json:"wakeAt"`  // UTC, whole seconds, rounded up; now unless parked
 }
 
-// finish checks the run, writes its table, makes its record say completed, and tells the bus, in this order; whoever
-// sees a completed run finds its table.
+// After patience slices of the steps of `finish`, the next one comes after calmWait at the earliest: a step that waits for
+// short moments, again and again, shall not fill the history of the run's execution, which Step Functions ends at 25,000
+// events. A visit makes 9. A provider that never says yes is given up after half an hour (R5), so that the 20 steps that a
+// map may have come to fewer than 700 visits after that.
+const (
+	patience = 1500
+	calmWait = time.Minute
+)
+
+// finish checks the run, writes its table, makes the steps of `finish`, makes the record say completed, and tells the
+// bus, in this order; whoever sees a completed run finds its table.
 func (h *Handler) finish(ctx context.Context, id string) (any, error) {
 	job, err := run.LoadJob(ctx, h.Store, id)
 	if err != nil {
@@ -34,15 +46,42 @@ func (h *Handler) finish(ctx context.Context, id string) (any, error) {
 	if job.Run.Status == sheet.Staging {
 		return nil, &edge.BadRequest{Message: fmt.Sprintf("run %s has not been planned", id)}
 	}
-	err = job.FinishWith(ctx, h.Store, func(ctx context.Context) error { return h.export(ctx, job) })
+	set := h.Settings
+	set.Deadline = edge.Deadline(ctx)
+	res, err := job.Finish(ctx, h.ports(ctx, job), set, func(ctx context.Context) error { return h.export(ctx, job) })
+	if errors.Is(err, run.ErrLost) { // another invocation makes the steps: look again when its lease is over
+		res, err = h.lost(ctx, sheet.Part{ID: job.Run.FinishID()})
+	}
 	if err != nil {
 		return nil, named(err)
 	}
-	if err := h.Ending.Tell(ctx, job.Run); err != nil {
-		return nil, err // finishing again tells it again
+	switch res.Outcome {
+	case run.Paused, run.Cancelled: // the machine has nothing more to do
+		rec, err := run.Settle(ctx, h.ports(ctx, job), set, id)
+		if err != nil {
+			return nil, err
+		}
+		return h.finished(ctx, rec, run.Result{Outcome: run.Done})
+	case run.Done:
+		if err := h.Ending.Tell(ctx, job.Run); err != nil {
+			return nil, err // finishing again tells it again
+		}
 	}
-	c := job.Run.Counts
-	return &FinishResult{Run: id, Status: job.Run.Status, Completed: c.Completed, Failed: c.Failed}, nil
+	return h.finished(ctx, job.Run, res)
+}
+
+func (h *Handler) finished(ctx context.Context, r *sheet.Run, res run.Result) (any, error) {
+	c := r.Counts
+	out := &FinishResult{Run: r.ID, Status: r.Status, Completed: c.Completed, Failed: c.Failed}
+	out.Outcome, out.WakeAt = told(res)
+	if res.Outcome != run.Parked {
+		return out, nil
+	}
+	cp, err := sheet.LoadCheckpoint(ctx, h.Store, r.FinishID(), 0)
+	if calm := time.Now().Add(calmWait); err == nil && cp.Stats.Slices > patience && res.WakeAt.Before(calm) {
+		out.WakeAt = stamp(calm)
+	}
+	return out, err
 }
 
 // export streams the table into the bucket: its size is not bounded by the function's memory.

@@ -84,9 +84,14 @@ const calling = "version: 1\ncolumns:\n  - {name: y, call: a.get, with: {x: \"${
 // register leaves a run as a start does.
 func (w *world) register(id, rows string) {
 	w.t.Helper()
+	w.registerMap(id, calling, rows)
+}
+
+func (w *world) registerMap(id, mapText, rows string) {
+	w.t.Helper()
 	p, err := run.Prepare(run.Request{
 		ID: id, InputName: "in.csv", Source: &sheet.Source{Object: "uploads/in.csv"}, Seal: intake.SealOptions{Fingerprint: "f"},
-		Documents: sheet.Documents{MapFile: "m.yaml", Map: []byte(calling), ToolsFile: "t.yaml",
+		Documents: sheet.Documents{MapFile: "m.yaml", Map: []byte(mapText), ToolsFile: "t.yaml",
 			Tools: []byte("version: 1\nproviders: {a: {url: \"https://a.example\", noProgress: 30d}}\ntools: {a.get: {path: \"/{x}\", timeout: 10s}}\n")},
 	})
 	if err == nil {

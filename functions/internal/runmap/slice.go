@@ -48,14 +48,9 @@ func (h *Handler) slice(ctx context.Context, req Request) (any, error) {
 	}
 	set := h.Settings
 	set.Deadline = edge.Deadline(ctx)
-	gw := h.Gateway(job)
-	res, err := job.Slice(ctx, run.Ports{
-		Store: h.Store, Gateway: gw, Log: edge.With(ctx, h.Log),
-		// Not the invocation's own id: a platform may deliver one invocation twice.
-		Owner: strings.ToLower(ulid.Make().String()),
-	}, req.Shard, set)
+	res, err := job.Slice(ctx, h.ports(ctx, job), req.Shard, set)
 	if errors.Is(err, run.ErrLost) { // another slice works on the shard: leave, and look again when its lease is over
-		if res, err = h.lost(ctx, req); err != nil {
+		if res, err = h.lost(ctx, sheet.Part{ID: req.Run, Shard: req.Shard}); err != nil {
 			return nil, err
 		}
 	}
@@ -65,10 +60,18 @@ func (h *Handler) slice(ctx context.Context, req Request) (any, error) {
 	return answer(req, res), nil
 }
 
-// lost is the result of a slice whose shard another one has taken.
-func (h *Handler) lost(ctx context.Context, req Request) (run.Result, error) {
+func (h *Handler) ports(ctx context.Context, job *run.Job) run.Ports {
+	return run.Ports{
+		Store: h.Store, Gateway: h.Gateway(job), Log: edge.With(ctx, h.Log),
+		// Not the invocation's own id: a platform may deliver one invocation twice.
+		Owner: strings.ToLower(ulid.Make().String()),
+	}
+}
+
+// lost is the result of a slice whose part of the run another one has taken.
+func (h *Handler) lost(ctx context.Context, part sheet.Part) (run.Result, error) {
 	res := run.Result{Outcome: run.Busy}
-	cp, err := sheet.LoadCheckpoint(ctx, h.Store, req.Run, req.Shard)
+	cp, err := sheet.LoadCheckpoint(ctx, h.Store, part.ID, part.Shard)
 	if errors.Is(err, table.ErrNotFound) {
 		return res, nil
 	}
@@ -79,17 +82,22 @@ func (h *Handler) lost(ctx context.Context, req Request) (run.Result, error) {
 }
 
 func answer(req Request, r run.Result) *SliceResult {
-	now := time.Now()
-	out := &SliceResult{Run: req.Run, Shard: req.Shard, Outcome: string(r.Outcome), WakeAt: stamp(now), Slices: req.Slices + 1}
-	switch r.Outcome {
-	case run.Parked:
-		out.WakeAt = stamp(r.WakeAt)
-	case run.Busy: // the lease is renewed while its owner lives, and never long
-		out.Outcome = string(run.Parked)
-		out.WakeAt = stamp(clamp(r.WakeAt, now.Add(time.Second), now.Add(run.Lease)))
-	}
+	out := &SliceResult{Run: req.Run, Shard: req.Shard, Slices: req.Slices + 1}
+	out.Outcome, out.WakeAt = told(r)
 	out.Rollover = out.Slices >= RolloverAfter && r.Outcome != run.Done
 	return out
+}
+
+// told is an outcome in the words of the machines, and when to come again.
+func told(r run.Result) (outcome, wakeAt string) {
+	now := time.Now()
+	switch r.Outcome {
+	case run.Parked:
+		return string(run.Parked), stamp(r.WakeAt)
+	case run.Busy: // the lease is renewed while its owner lives, and never long
+		return string(run.Parked), stamp(clamp(r.WakeAt, now.Add(time.Second), now.Add(run.Lease)))
+	}
+	return string(r.Outcome), stamp(now)
 }
 
 func clamp(t, least, most time.Time) time.Time {

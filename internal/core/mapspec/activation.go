@@ -14,7 +14,7 @@ func (a *activation) Parent() interpreter.Activation { return nil }
 // root returns a variable. Which of them exist in which place was decided when the expression was compiled.
 func (e *Env) root(name string) (any, bool) {
 	switch name {
-	case "row":
+	case "row", "run":
 		return e.Row, true
 	case "cells":
 		return e.Cells, true

@@ -60,10 +60,27 @@ func (m *Map) digest(named bool) string {
 		}
 		output = list
 	}
-	return digestOf(map[string]any{
+	meaning := map[string]any{
 		"version": 1, "name": name, "key": []any{texts(m.Key.Columns), written(m.Key.Expr)}, "vars": m.Vars,
 		"concurrency": m.Concurrency, "failFast": m.FailFast, "columns": columns, "output": output,
-	})
+	}
+	if len(m.Finish) > 0 { // maps without it mean what they meant before there was one
+		meaning["finish"] = finishMeaning(m.Finish)
+	}
+	return digestOf(meaning)
+}
+
+func finishMeaning(steps []FinishStep) any {
+	list := make([]any, len(steps))
+	for i, s := range steps {
+		switch {
+		case s.Call != nil:
+			list[i] = []any{s.Call.Tool.Name, written(s.Call.With), written(s.Call.Result), written(s.OnError)}
+		case s.Publish != nil:
+			list[i] = []any{s.Publish.Name, s.Publish.Public, written(s.Publish.Content)}
+		}
+	}
+	return list
 }
 
 func (c *Column) meaning() any {

@@ -95,6 +95,26 @@ func (e *expr) eval(env *Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return e.convert(v)
+}
+
+// binary is eval, but for bytes, which stay what they are.
+func (e *expr) binary(env *Env) (any, error) {
+	v, err := e.run(env)
+	if err != nil {
+		return nil, err
+	}
+	b, ok := v.(types.Bytes)
+	switch {
+	case !ok:
+		return e.convert(v)
+	case len(b) > MaxValueBytes:
+		return nil, &ExprError{Source: e.source, Reason: errTooLarge.Error()}
+	}
+	return []byte(b), nil
+}
+
+func (e *expr) convert(v ref.Val) (any, error) {
 	budget := MaxValueBytes
 	out, err := convert(v, &budget, 0)
 	if err != nil {

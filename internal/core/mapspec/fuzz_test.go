@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -62,6 +63,17 @@ func FuzzParseMap(f *testing.F) {
 		for _, c := range m.Columns {
 			if (c.Value == nil) == (len(c.Steps) == 0) {
 				t.Fatalf("%+v", c)
+			}
+		}
+		for _, s := range m.Finish {
+			if (s.Call == nil) == (s.Publish == nil) || s.Call != nil && (s.Call.Tool == nil || s.Call.Result == nil) {
+				t.Fatalf("%+v", s)
+			}
+			if s.Publish != nil {
+				_, _ = s.Publish.Bytes(&Env{Row: map[string]any{}, Vars: m.Vars})
+				if name := s.Publish.Name; name == "" || strings.ContainsAny(name, "/\\:") || name[0] == '.' {
+					t.Fatalf("published under %q", name)
+				}
 			}
 		}
 	})

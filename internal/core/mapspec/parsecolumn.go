@@ -144,18 +144,27 @@ func (p *mapParser) fill(col *Column, n *node, kind string) {
 	case "value":
 		col.Value = p.template(n.get("value"), columnScope, p.check)
 	case "call":
-		col.Steps = []Step{p.step(n)}
+		col.Steps = []Step{p.step(n, columnScope, stepScope)}
 	case "waterfall":
 		col.Waterfall = true
 		p.waterfall(col, n)
 	}
-	if on := n.get("onError"); on != nil && p.mapping(on, "onError", []string{"value"}) {
-		if v := on.get("value"); v == nil {
-			p.add(on.at, "write {value: null}", "onError needs a value")
-		} else {
-			col.OnError = p.template(v, columnScope, p.check)
-		}
+	if on := n.get("onError"); on != nil {
+		col.OnError = p.onError(on, columnScope)
 	}
+}
+
+// onError reads what stands in for a result that could not be had.
+func (p *mapParser) onError(n *node, s *scope) *Template {
+	if !p.mapping(n, "onError", []string{"value"}) {
+		return nil
+	}
+	v := n.get("value")
+	if v == nil {
+		p.add(n.at, "write {value: null}", "onError needs a value")
+		return nil
+	}
+	return p.template(v, s, p.check)
 }
 
 func (p *mapParser) waterfall(col *Column, n *node) {
@@ -171,28 +180,29 @@ func (p *mapParser) waterfall(col *Column, n *node) {
 			p.add(item.at, "add `call:`", "a step of a waterfall needs a call")
 			continue
 		}
-		col.Steps = append(col.Steps, p.step(item))
+		col.Steps = append(col.Steps, p.step(item, columnScope, stepScope))
 	}
 	if other := n.get("otherwise"); other != nil {
 		col.Otherwise = p.template(other, columnScope, p.check)
 	}
 }
 
-// step reads a call: the fields are the same in a column and in a waterfall.
-func (p *mapParser) step(n *node) Step {
+// step reads a call: the fields are the same in a column, in a waterfall and in `finish`. What its `with` sees is asks,
+// what `accept` and `result` see is keeps.
+func (p *mapParser) step(n *node, asks, keeps *scope) Step {
 	var s Step
 	s.Tool = p.tool(n.get("call"))
 	with := n.get("with")
 	if with == nil || with.kind == kindNull {
 		with = &node{kind: kindMap, at: n.get("call").at}
 	}
-	s.With = p.template(with, columnScope, p.check)
+	s.With = p.template(with, asks, p.check)
 	p.checkWith(s, with)
 	if a := n.get("accept"); a != nil {
-		s.Accept = p.condition(a, stepScope, p.check)
+		s.Accept = p.condition(a, keeps, p.check)
 	}
 	if r := n.get("result"); r != nil {
-		s.Result = p.template(r, stepScope, p.check)
+		s.Result = p.template(r, keeps, p.check)
 	}
 	return s
 }

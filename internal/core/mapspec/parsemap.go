@@ -39,10 +39,10 @@ type mapParser struct {
 	current string
 }
 
-var mapKeys = []string{"version", "name", "key", "vars", "concurrency", "onRowError", "columns", "output"}
+var mapKeys = []string{"version", "name", "key", "vars", "concurrency", "onRowError", "columns", "output", "finish"}
 
 func (p *mapParser) parse(root *node) {
-	if !p.mapping(root, "a map", mapKeys, "budget", "finish") {
+	if !p.mapping(root, "a map", mapKeys, "budget") {
 		return
 	}
 	p.version(root)
@@ -58,6 +58,7 @@ func (p *mapParser) parse(root *node) {
 	}
 	p.readColumns(root)
 	p.output(root.get("output"))
+	p.finish(root.get("finish"))
 }
 
 // name reads a name that will stand in headers, logs and listings.
@@ -158,6 +159,8 @@ func (p *mapParser) check(r reference, at pos) {
 	switch {
 	case r.root == "row":
 		p.m.rowRefs = append(p.m.rowRefs, rowRef{name: r.name, at: at, test: r.test, whole: r.whole})
+	case r.root == "run":
+		p.checkRun(r, at)
 	case r.whole:
 	case r.root == "vars":
 		if _, ok := p.m.Vars[r.name]; !ok {

@@ -11,10 +11,11 @@ import (
 // reference is a use of a variable, and of one of its fields where that is written out.
 type reference struct {
 	root, name string
-	whole      bool // the variable as a whole, or a field that is only known when it runs
-	test       bool // only asks has(...)
-	offset     int  // bytes into the expression
-	at         pos  // in the file
+	field      string // of what has the name, as in run.calls.cached; empty: none, or not written out
+	whole      bool   // the variable as a whole, or a field that is only known when it runs
+	test       bool   // only asks has(...)
+	offset     int    // bytes into the expression
+	at         pos    // in the file
 }
 
 // examine lists what a checked expression refers to, and returns its path if it is a plain selection.
@@ -111,6 +112,9 @@ func (x *examiner) add(path []string, id int64, test bool) {
 	r := reference{root: path[0], test: test, whole: len(path) == 1, offset: byteOffset(x.source, loc.Line(), loc.Column())}
 	if len(path) > 1 {
 		r.name = path[1]
+	}
+	if len(path) > 2 {
+		r.field = path[2]
 	}
 	x.refs = append(x.refs, r)
 }

@@ -36,6 +36,7 @@ var rootTypes = map[string]*cel.Type{
 	"vars": cel.MapType(cel.StringType, cel.DynType), "index": cel.IntType,
 	"result": cel.DynType, "status": cel.IntType, "headers": cel.MapType(cel.StringType, cel.DynType),
 	"body": cel.DynType, "input": cel.MapType(cel.StringType, cel.DynType),
+	"run": cel.MapType(cel.StringType, cel.DynType),
 }
 
 // The places where expressions stand.
@@ -47,6 +48,9 @@ var (
 	answerScope  = newScope("status", "headers", "body", "input")               // a tool's result
 	verdictScope = tolerantScope(answerScope)                                   // a tool's missing and fail
 	noScope      = newScope()                                                   // literals
+
+	finishScope       = newScope("run", "vars")                    // with, onError and content of finish
+	finishResultScope = newScope("run", "vars", "result", "input") // result of a call of finish
 )
 
 func newScope(roots ...string) *scope {

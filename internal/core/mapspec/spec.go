@@ -19,6 +19,7 @@ type Map struct {
 	FailFast    bool           // onRowError: fail
 	Columns     []Column
 	Output      []OutputColumn // nil: all input columns, then all cells
+	Finish      []FinishStep   // what is done once, when every row has ended
 	Digest      string         // hex SHA-256 of the meaning of the file: formatting and comments do not change it
 
 	keyAt        pos
@@ -87,6 +88,22 @@ func (c *Column) Cells() (names []string, all bool) {
 type OutputColumn struct {
 	Name  string
 	Value *Template
+}
+
+// Tools returns the tools that the map calls, by name.
+func (m *Map) Tools() map[string]*Tool {
+	used := map[string]*Tool{}
+	for _, c := range m.Columns {
+		for _, step := range c.Steps {
+			used[step.Tool.Name] = step.Tool
+		}
+	}
+	for _, f := range m.Finish {
+		if f.Call != nil {
+			used[f.Call.Tool.Name] = f.Call.Tool
+		}
+	}
+	return used
 }
 
 // Catalogue is a compiled tool file.
@@ -174,7 +191,7 @@ type Param struct {
 	Optional   bool
 }
 
-// Env is what expressions see. Values are nil, bool, int64, float64, string, []any and map[string]any.
+// Env is what expressions see. In `finish`, the run is the only row. Values are nil, bool, int64, float64, string, []any and map[string]any.
 type Env struct {
 	Row, Cells, Vars map[string]any
 	Index            int64

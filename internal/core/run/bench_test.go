@@ -111,7 +111,7 @@ func benchmarkRun(b *testing.B, tbl table.Table, mapText string, body []byte, ro
 	}
 	took := time.Since(start)
 	b.StopTimer()
-	if err := job.Finish(b.Context(), st); err != nil {
+	if _, err := job.Finish(b.Context(), run.Ports{Store: st}, run.Settings{}, nil); err != nil {
 		b.Fatal(err)
 	}
 	usage := meter.Usage().Sub(before)

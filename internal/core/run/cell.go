@@ -24,6 +24,9 @@ type result struct {
 
 // cell computes one cell. A failure is replaced by the column's onError value; a hold never is (H1, R3).
 func (r *row) cell(ctx context.Context, c int, column *mapspec.Column) result {
+	if r.s.job.ending != nil {
+		return r.finishStep(ctx, c, column)
+	}
 	res := r.attempted(ctx, c, column)
 	if res.fail == nil || column.OnError == nil {
 		return res

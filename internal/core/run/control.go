@@ -33,7 +33,7 @@ func (s *slice) watchControl(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if asked, err := sheet.LoadControl(ctx, s.ports.Store, s.job.Run.ID); err == nil {
+		if asked, err := sheet.LoadControl(ctx, s.ports.Store, s.job.known()); err == nil {
 			s.obey(asked)
 		} // else the store is away, of which others hear sooner
 		if s.inbox != nil {
@@ -94,7 +94,7 @@ func (s *slice) tellPause(ctx context.Context) error {
 	if !own {
 		return nil
 	}
-	_, err := sheet.Ask(ctx, s.ports.Store, s.job.Run.ID, func(c *sheet.Control) bool {
+	_, err := sheet.Ask(ctx, s.ports.Store, s.job.known(), func(c *sheet.Control) bool {
 		if c.Pause != nil {
 			return false
 		}

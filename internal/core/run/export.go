@@ -18,9 +18,9 @@ const (
 	errorColumn  = "_error"
 )
 
-// Export writes the finished table. Only a run that Finish has found whole is exported (H8).
+// Export writes the table. Only a run that Finish has found whole is exported (H8), also while its `finish` is under way.
 func (j *Job) Export(ctx context.Context, p Ports, w io.Writer, format string) error {
-	if j.Run.Status != sheet.Completed {
+	if !j.Run.Whole() {
 		return fmt.Errorf("run %s is %s: only a completed run is exported; `sluice rows %s` shows how far it is", j.Run.ID, j.Run.Status, j.Run.ID)
 	}
 	columns := j.OutputColumns()

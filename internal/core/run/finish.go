@@ -15,33 +15,81 @@ import (
 // ErrIncomplete marks a run whose sheet does not hold what it must: it is never exported as complete (H8, X5).
 var ErrIncomplete = errors.New("the run's result is not whole")
 
-// Finish ends a run whose shards are done: it checks the sheet against the sealed input and the counts, and makes
-// the record say so. Finishing again changes nothing.
-func (j *Job) Finish(ctx context.Context, st *store.Store) error {
-	return j.FinishWith(ctx, st, func(context.Context) error { return nil })
+// Finish brings a run whose shards are done to its end, in this order: the sheet is checked against the sealed input and
+// the counts; table, if there is one, writes the export; the steps of the map's `finish` are made; the record says
+// completed. It returns Done when it does. With any other outcome it is to be called again: a step has to wait (Parked),
+// the deadline is near (More), or somebody else is at it (Busy). Finishing again changes nothing; table may be called
+// more than once.
+func (j *Job) Finish(ctx context.Context, p Ports, set Settings, table func(context.Context) error) (Result, error) {
+	done := Result{Outcome: Done}
+	if j.Run.Status == sheet.Completed {
+		return done, nil
+	}
+	if len(j.Map.Finish) == 0 {
+		return done, j.whole(ctx, p.Store, table, func() { j.completed(time.Now()) })
+	}
+	if j.Run.WholeAt.IsZero() {
+		err := j.whole(ctx, p.Store, table, func() { j.Run.WholeAt = time.Now().UTC() })
+		if err != nil {
+			return Result{}, err
+		}
+	}
+	res, err := j.makeSteps(ctx, p, set)
+	if err != nil || res.Outcome != Done {
+		return res, err
+	}
+	return done, j.concluded(ctx, p.Store)
 }
 
-// FinishWith is Finish with something to do, such as writing the export, after the run is found whole and before its
-// record says so: nobody sees a completed run without it. It may be done more than once.
-func (j *Job) FinishWith(ctx context.Context, st *store.Store, last func(context.Context) error) error {
-	if j.Run.Status == sheet.Completed {
-		return nil
+// whole verifies the sheet and writes the table, and then saves the record with what mark says: nobody sees a whole run
+// without its table.
+func (j *Job) whole(ctx context.Context, st *store.Store, table func(context.Context) error, mark func()) error {
+	began, before := time.Now(), *j.Run
+	err := j.Run.Refresh(ctx, st)
+	if err == nil {
+		err = j.verify(ctx, st)
 	}
-	began := time.Now()
-	if err := j.Run.Refresh(ctx, st); err != nil {
-		return err
+	if err == nil {
+		mark()
+		if table != nil {
+			err = table(ctx)
+		}
 	}
-	if err := j.verify(ctx, st); err != nil {
-		return err
+	used := j.used(st)
+	if err == nil {
+		j.Run.FinishMs, j.Run.Usage = time.Since(began).Milliseconds(), j.Run.Usage.Add(used)
+		err = sheet.Save(ctx, st, j.Run)
 	}
-	before := *j.Run
-	j.Run.Status, j.Run.FinishedAt, j.Run.WakeAt, j.Run.Error = sheet.Completed, time.Now().UTC(), time.Time{}, ""
-	if err := last(ctx); err != nil {
+	if err != nil {
 		*j.Run = before
 		return err
 	}
-	j.Run.FinishMs, j.Run.Usage = time.Since(began).Milliseconds(), j.Run.Usage.Add(j.used(st))
-	return sheet.Save(ctx, st, j.Run)
+	j.since = j.since.Add(used)
+	return nil
+}
+
+// completed makes the record say so.
+func (j *Job) completed(at time.Time) {
+	j.Run.Status, j.Run.FinishedAt, j.Run.WakeAt, j.Run.WholeAt, j.Run.Error = sheet.Completed, at.UTC(), time.Time{}, time.Time{}, ""
+	j.Run.Endings++
+}
+
+// concluded makes the record of a run say what became of its `finish`, and that it has completed.
+func (j *Job) concluded(ctx context.Context, st *store.Store) error {
+	before := *j.Run
+	steps, err := j.madeSteps(ctx, st)
+	if err == nil {
+		err = j.Run.Refresh(ctx, st)
+	}
+	if err == nil {
+		j.completed(time.Now())
+		j.Run.Finish, j.Run.Usage = steps, j.Run.Usage.Add(j.used(st))
+		err = sheet.Save(ctx, st, j.Run)
+	}
+	if err != nil {
+		*j.Run = before
+	}
+	return err
 }
 
 // Fail ends a run that cannot be brought to an end, and says why. What was saved stays.

@@ -81,7 +81,7 @@ func settleOnce(ctx context.Context, p Ports, set Settings, id string) (*sheet.R
 	if err != nil || !asked.Halts() || asked.Cancel == nil && (r.Status == sheet.Paused || r.Status == sheet.Staging) {
 		return r, err
 	}
-	if free, err := closeShards(ctx, p, set, r); err != nil || !free {
+	if free, err := closeParts(ctx, p, set, r); err != nil || !free {
 		return r, err
 	}
 	if err := r.Refresh(ctx, p.Store); err != nil {
@@ -97,14 +97,14 @@ func settleOnce(ctx context.Context, p Ports, set Settings, id string) (*sheet.R
 	return r, sheet.Save(ctx, p.Store, r)
 }
 
-// closeShards brings the shards that nobody works on into the state in which they can stay: a slice that died has left
-// a journal, and so has one that parked where the journal expires. It reports whether nobody works on any. Who takes a
-// shard after that finds what is asked, and does nothing.
-func closeShards(ctx context.Context, p Ports, set Settings, r *sheet.Run) (free bool, err error) {
+// closeParts brings the parts of the run that nobody works on into the state in which they can stay: a slice that died has left
+// a journal, and so has one that parked where the journal expires. It reports whether nobody works on any. Who takes one
+// after that finds what is asked, and does nothing.
+func closeParts(ctx context.Context, p Ports, set Settings, r *sheet.Run) (free bool, err error) {
 	free = true
 	var job *Job
-	for shard := range r.Shards {
-		cp, err := sheet.LoadCheckpoint(ctx, p.Store, r.ID, shard)
+	for _, part := range r.Parts() {
+		cp, err := sheet.LoadCheckpoint(ctx, p.Store, part.ID, part.Shard)
 		switch {
 		case errors.Is(err, table.ErrNotFound):
 			continue
@@ -123,7 +123,7 @@ func closeShards(ctx context.Context, p Ports, set Settings, r *sheet.Run) (free
 				return false, err
 			}
 		}
-		res, err := job.Slice(ctx, p, shard, set)
+		res, err := job.slicePart(ctx, p, part, set)
 		switch {
 		case err != nil && !Permanent(err): // what is wrong for good does not keep the run from being cancelled
 			return false, err
@@ -132,6 +132,13 @@ func closeShards(ctx context.Context, p Ports, set Settings, r *sheet.Run) (free
 		}
 	}
 	return free, nil
+}
+
+func (j *Job) slicePart(ctx context.Context, p Ports, part sheet.Part, set Settings) (Result, error) {
+	if part.ID != j.Run.ID {
+		return j.makeSteps(ctx, p, set)
+	}
+	return j.Slice(ctx, p, part.Shard, set)
 }
 
 // owned reports whether a slice that may be alive works on the shard.

@@ -225,8 +225,17 @@ func (w *world) export(job *run.Job) string {
 }
 
 func (w *world) tryExport(job *run.Job) (string, error) {
-	if err := job.Finish(w.t.Context(), w.st); err != nil {
-		return "", err
+	for {
+		ports := w.ports()
+		ports.Alive = func(string) bool { return false }
+		res, err := job.Finish(w.t.Context(), ports, w.settings, nil)
+		if err != nil {
+			return "", err
+		}
+		if res.Outcome == run.Done {
+			break
+		}
+		time.Sleep(time.Until(res.WakeAt))
 	}
 	var b bytes.Buffer
 	err := job.Export(w.t.Context(), w.ports(), &b, "csv")

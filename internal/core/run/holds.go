@@ -17,7 +17,7 @@ import (
 type Hold struct {
 	Provider string    `json:"provider"`
 	Until    time.Time `json:"until"` // the first of them may go on
-	Rows     int       `json:"rows"`
+	Rows     int       `json:"rows"`  // 0: a step of `finish` waits
 }
 
 // Holds tells what a run's rows wait for, as its checkpoints say: exact while the run is parked. Holds that are over
@@ -25,8 +25,8 @@ type Hold struct {
 func Holds(ctx context.Context, st *store.Store, r *sheet.Run) ([]Hold, error) {
 	found := map[string]*Hold{}
 	now := time.Now()
-	for shard := range r.Shards {
-		cp, err := sheet.LoadCheckpoint(ctx, st, r.ID, shard)
+	for _, part := range r.Parts() {
+		cp, err := sheet.LoadCheckpoint(ctx, st, part.ID, part.Shard)
 		if errors.Is(err, table.ErrNotFound) {
 			continue
 		}
@@ -43,7 +43,9 @@ func Holds(ctx context.Context, st *store.Store, r *sheet.Run) ([]Hold, error) {
 				h = &Hold{Provider: name, Until: p.Until}
 				found[name] = h
 			}
-			h.Rows++
+			if part.ID == r.ID {
+				h.Rows++
+			}
 			if p.Until.Before(h.Until) {
 				h.Until = p.Until
 			}

@@ -24,6 +24,7 @@ type Job struct {
 	personal    []bool // columns that keep of a call's result what depends on the row
 	longestCall time.Duration
 	since       table.Usage // of the store: what is used from here on has not been booked
+	ending      *ending     // of the hidden run that makes the steps of `finish`; nil: any other
 }
 
 // Load reads a run that has been started.
@@ -48,6 +49,15 @@ func LoadJob(ctx context.Context, st *store.Store, id string) (*Job, error) {
 	}
 	j.manifest, err = intake.Manifest(ctx, st, id, r.Sealed)
 	return j, err
+}
+
+// Reload reads the record again, which somebody else may have changed.
+func (j *Job) Reload(ctx context.Context, st *store.Store) error {
+	r, err := sheet.Load(ctx, st, j.Run.ID)
+	if err == nil {
+		*j.Run = *r
+	}
+	return err
 }
 
 // compile parses the two files; every mistake in either is reported.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
@@ -30,7 +31,10 @@ type reference struct {
 	Len int    `json:"n"`
 }
 
-func cellName(run, digest string) string { return "cells/" + run + "/" + digest }
+// cellName is a path; the id of a hidden run is one, too.
+func cellName(run, digest string) string {
+	return "cells/" + strings.ReplaceAll(run, "~", "/") + "/" + digest
+}
 
 // stow replaces the large cells of an entry by references to blobs that are durable by then.
 func (p *pages) stow(ctx context.Context, page *openPage, e *sheet.Entry) error {
@@ -71,6 +75,10 @@ func isReference(raw json.RawMessage) bool { return bytes.HasPrefix(raw, []byte(
 
 // cell returns the JSON of a stored cell, fetched if it is a reference, and checked against its digest.
 func (j *Job) cell(ctx context.Context, st *store.Store, raw json.RawMessage) (json.RawMessage, error) {
+	return loadCell(ctx, st, j.Run.ID, raw)
+}
+
+func loadCell(ctx context.Context, st *store.Store, run string, raw json.RawMessage) (json.RawMessage, error) {
 	if !isReference(raw) {
 		return raw, nil
 	}
@@ -78,7 +86,7 @@ func (j *Job) cell(ctx context.Context, st *store.Store, raw json.RawMessage) (j
 	if err := json.Unmarshal(raw, &ref); err != nil || st.Blobs == nil {
 		return nil, fmt.Errorf("%w: a reference to a large cell cannot be followed", store.ErrDamaged)
 	}
-	r, err := st.Blobs.Get(ctx, cellName(j.Run.ID, ref.Ref))
+	r, err := st.Blobs.Get(ctx, cellName(run, ref.Ref))
 	if err != nil {
 		return nil, fmt.Errorf("large cell: %w", err)
 	}

@@ -110,6 +110,9 @@ func checkID(id string) error {
 	if len(id) > maxID {
 		return fmt.Errorf("run id %q: at most %d characters", id, maxID)
 	}
+	if strings.HasPrefix(id, ".") { // no name in the blob store begins with one
+		return fmt.Errorf("run id %q: it must not begin with `.`", id)
+	}
 	for _, c := range id {
 		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", c) {
 			return fmt.Errorf("run id %q: use letters, digits, `-`, `_` and `.`", id)

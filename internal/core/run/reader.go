@@ -94,7 +94,7 @@ func (r *RowReader) state(ctx context.Context, n int, live *liveShard) (*sheet.P
 	switch {
 	case len(state.Rows) != ref.Rows:
 		return nil, &intake.PageError{Page: n, Reason: "its result page is of another size"}
-	case j.Run.Status == sheet.Completed && state.Open() > 0:
+	case j.Run.Whole() && state.Open() > 0:
 		return nil, fmt.Errorf("%w: result page %d is missing, or has rows that have not ended", ErrIncomplete, n)
 	}
 	return state, nil

@@ -58,7 +58,7 @@ func TestARegisteredRunIsPlannedFromItsObject(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	var out strings.Builder
-	err = job.FinishWith(t.Context(), st, func(ctx context.Context) error {
+	_, err = job.Finish(t.Context(), ports, run.Settings{}, func(ctx context.Context) error {
 		if now, _ := sheet.Load(ctx, st, "r"); now.Status != sheet.Running {
 			t.Errorf("the record says %s before the export is written", now.Status)
 		}
@@ -81,7 +81,7 @@ func TestAFinishWhoseExportFailsIsNoFinish(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := errors.New("disk full")
-	if err := job.FinishWith(t.Context(), st, func(context.Context) error { return full }); !errors.Is(err, full) {
+	if _, err := job.Finish(t.Context(), run.Ports{Store: st}, run.Settings{}, func(context.Context) error { return full }); !errors.Is(err, full) {
 		t.Errorf("error %v", err)
 	}
 	if rec, _ := sheet.Load(t.Context(), st, "r"); rec.Status != sheet.Running || job.Run.Status != sheet.Running {

@@ -20,8 +20,9 @@ type row struct {
 	page  *openPage
 	state *sheet.Row
 	env   mapspec.Env
-	cells sheet.Cells    // of this pass; nil: carried by a receipt, or not computed yet
-	tail  *sheet.Receipt // the last call's result, which is saved together with the row's end
+	cells sheet.Cells        // of this pass; nil: carried by a receipt, or not computed yet
+	tail  *sheet.Receipt     // the last call's result, which is saved together with the row's end
+	made  []sheet.FinishStep // of `finish`: what became of the steps, in this pass
 }
 
 // runRow works on a row until it ends or waits.
@@ -52,7 +53,7 @@ func (s *slice) newRow(t *task, page *openPage) (*row, error) {
 		return nil, &ChangedError{Page: page.number, Row: t.Index}
 	}
 	r := s.blankRow()
-	r.task, r.page, r.state, r.tail = t, page, &page.state.Rows[i], nil
+	r.task, r.page, r.state, r.tail, r.made = t, page, &page.state.Rows[i], nil, nil
 	page.input.Fill(r.env.Row, i, s.job.Run.Sealed.Columns)
 	r.env.Index = t.Index
 	return r, nil

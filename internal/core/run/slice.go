@@ -74,7 +74,7 @@ func (j *Job) Slice(ctx context.Context, ports Ports, shard int, set Settings) (
 	if err := past.recall(s.ctx, ports, cp, memo); err != nil {
 		return Result{}, s.abandon(err)
 	}
-	asked, err := sheet.LoadControl(s.ctx, ports.Store, j.Run.ID) // after the shard is taken: who asks later finds it taken
+	asked, err := sheet.LoadControl(s.ctx, ports.Store, j.known()) // after the shard is taken: who asks later finds it taken
 	if err != nil {
 		return Result{}, s.abandon(err)
 	}

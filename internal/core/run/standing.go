@@ -17,8 +17,8 @@ func Standing(ctx context.Context, st *store.Store, r *sheet.Run) (sheet.Status,
 		return r.Status, r.WakeAt, nil
 	}
 	var wake time.Time
-	for shard := range r.Shards {
-		cp, err := sheet.LoadCheckpoint(ctx, st, r.ID, shard)
+	for _, part := range r.Parts() {
+		cp, err := sheet.LoadCheckpoint(ctx, st, part.ID, part.Shard)
 		switch {
 		case err != nil && !errors.Is(err, table.ErrNotFound):
 			return r.Status, time.Time{}, err

@@ -13,8 +13,8 @@ import (
 // Watch lets a display look at a run's slices while they are at work. The nil Watch is not looked at.
 type Watch struct {
 	mu   sync.Mutex
-	work map[int]*slice   // by shard
-	last map[int]Snapshot // of each shard's slice that ended last
+	work map[int]*slice   // by place
+	last map[int]Snapshot // of the slice that ended last in each place
 }
 
 // Snapshot is how a slice stands, or all slices of a run together.
@@ -25,6 +25,7 @@ type Snapshot struct {
 	Turning int // rows waiting for their turn at a provider
 	Held    int // rows on hold
 	Holds   []ScopeHold
+	Ending  bool // the rows have ended, and the steps of `finish` are at work
 }
 
 // ScopeHold is a provider that is not to be asked before a time.
@@ -44,7 +45,15 @@ func (w *Watch) attach(s *slice) {
 	if w.work == nil {
 		w.work, w.last = map[int]*slice{}, map[int]Snapshot{}
 	}
-	w.work[s.shard] = s
+	w.work[s.place()] = s
+}
+
+// place tells the slices of a run apart: by their shard, and before all of these the one of its end.
+func (s *slice) place() int {
+	if s.job.ending != nil {
+		return -1
+	}
+	return s.shard
 }
 
 func (w *Watch) detach(s *slice) {
@@ -53,9 +62,9 @@ func (w *Watch) detach(s *slice) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.work[s.shard] == s {
-		delete(w.work, s.shard)
-		w.last[s.shard] = s.snapshot()
+	if w.work[s.place()] == s {
+		delete(w.work, s.place())
+		w.last[s.place()] = s.snapshot()
 	}
 }
 
@@ -76,8 +85,8 @@ func (w *Watch) Snapshot() (Snapshot, bool) {
 // sum adds up the shards, each as it is or as it was last, under the lock.
 func (w *Watch) sum() Snapshot {
 	var all Snapshot
-	for shard, snap := range w.last {
-		if w.work[shard] == nil {
+	for place, snap := range w.last {
+		if w.work[place] == nil {
 			all.add(snap)
 		}
 	}
@@ -90,6 +99,7 @@ func (w *Watch) sum() Snapshot {
 
 func (a *Snapshot) add(b Snapshot) {
 	a.Counts, a.Stats = a.Counts.Plus(b.Counts), a.Stats.Plus(b.Stats)
+	a.Ending = a.Ending || b.Ending
 	a.AtWork, a.Turning, a.Held = a.AtWork+b.AtWork, a.Turning+b.Turning, a.Held+b.Held
 	for _, h := range b.Holds {
 		i := slices.IndexFunc(a.Holds, func(known ScopeHold) bool { return known.Provider == h.Provider })
@@ -103,8 +113,10 @@ func (a *Snapshot) add(b Snapshot) {
 }
 
 func (s *slice) snapshot() Snapshot {
-	snap := Snapshot{Stats: s.tally.stats()}
-	snap.Counts, _ = s.journal.Counted()
+	snap := Snapshot{Stats: s.tally.stats(), Ending: s.job.ending != nil}
+	if !snap.Ending { // a step is no row
+		snap.Counts, _ = s.journal.Counted()
+	}
 	s.pool.mu.Lock()
 	snap.AtWork, snap.Turning, snap.Held = s.pool.atWork, s.pool.turning, s.pool.held.Len()
 	s.pool.mu.Unlock()

@@ -69,6 +69,9 @@ type Run struct {
 	Pause       *Pause        `json:"pause,omitempty"`     // of a run that is paused
 	Restarts    int           `json:"restarts,omitempty"`  // executions that took over from one that died
 	Continued   int           `json:"continued,omitempty"` // how often it was told to go on, and executions before that
+	WholeAt     time.Time     `json:"wholeAt,omitzero"`    // since then only steps of `finish` are left to do; zero once they are done
+	Endings     int           `json:"endings,omitempty"`   // how often it has completed
+	Finish      []FinishStep  `json:"finish,omitempty"`    // what became of the map's `finish`, at its last end
 	Counts      Counts        `json:"counts"`
 	Stats       Stats         `json:"stats"`
 	Usage       table.Usage   `json:"usage"`               // of the store, by whoever works on the run; slices of Lambda book theirs apart
@@ -198,33 +201,6 @@ func Load(ctx context.Context, st *store.Store, id string) (*Run, error) {
 		return r, nil
 	}
 	return r, r.Refresh(ctx, st)
-}
-
-// Refresh sums up how the shards stand, by their checkpoints and the newest groups of their journals.
-func (r *Run) Refresh(ctx context.Context, st *store.Store) error {
-	var counts Counts
-	var stats Stats
-	var used table.Usage
-	for shard := range r.Shards {
-		cp, err := LoadCheckpoint(ctx, st, r.ID, shard)
-		if errors.Is(err, table.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		last, ok, err := newest(ctx, st, r.ID, shard, cp)
-		if err != nil {
-			return err
-		}
-		if ok {
-			last.Stats.Slices = max(last.Stats.Slices, cp.Stats.Slices)
-			cp.Counts, cp.Stats = last.Counts, last.Stats
-		}
-		counts, stats, used = counts.Plus(cp.Counts), stats.Plus(cp.Stats), used.Add(cp.Usage)
-	}
-	r.Counts, r.Stats, r.SliceUsage = counts, stats, used
-	return nil
 }
 
 // List yields the runs, newest first (ids sort by time unless the user chose them).
