@@ -14,9 +14,11 @@ import (
 
 func main() {
 	f := wire.Begin("toolexec")
+	paced := pacer.New(f.Store.Table, f.Owner)
+	paced.Bulk = true
 	h := &toolexec.Handler{
 		Catalogues: &toolexec.Stored{Store: f.Store},
-		Pacer:      pacer.New(f.Store.Table, f.Owner),
+		Pacer:      paced,
 		Sender:     provider.New(provider.Options{OnlyPublic: !f.AllowPrivate}),
 		Secrets:    awssecret.New(f.AWS),
 		Blobs:      f.Store.Blobs,

@@ -35,6 +35,7 @@ type Ask struct {
 	InUse       int           // of this owner's slots
 	LeaseFor    time.Duration // how long the longest call may hold its slot
 	Success     time.Time     // dispatch time of the latest success, which ends a streak of refusals
+	Bulk        bool          // who asks uses the scope in bulk (bulk.go)
 }
 
 // Permit allows one dispatch, at At or up to Valid later, as long as the scope is not held anew. It is the proof of its
@@ -66,7 +67,7 @@ func Decide(now time.Time, s State, ask Ask) (State, Grant, bool) {
 		g.Hold = time.Unix(0, s.Hold)
 	}
 	flow := s.flow(t+int64(ask.Lead), own)
-	limit := t + int64(ask.Lead+Horizon)
+	limit := t + int64(ask.Lead+horizon(ask.Bulk))
 	n := ask.N
 	if ask.Concurrency > 0 && flow.next <= limit {
 		free, leased := s.takeSlots(t, ask)
@@ -81,7 +82,11 @@ func Decide(now time.Time, s State, ask Ask) (State, Grant, bool) {
 		s.returnSlots(ask, len(g.Permits))
 	}
 	g.Next = time.Unix(0, flow.next)
-	g.AskAt = latest(now, g.Next.Add(-Ahead-ask.Lead))
+	g.AskAt = g.Next
+	if ask.Bulk && flow.next > limit {
+		g.AskAt = time.Unix(0, flow.whole())
+	}
+	g.AskAt = latest(now, g.AskAt.Add(-ahead(ask.Bulk)-ask.Lead))
 	switch {
 	case len(g.Permits) == ask.N:
 	case len(g.Permits) == n:

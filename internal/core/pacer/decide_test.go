@@ -43,7 +43,10 @@ func drawRules(t *rapid.T) []Rule {
 
 func TestH17NoWindowIsEverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rules := drawRules(t)
+		rules, bulk := drawRules(t), rapid.Bool().Draw(t, "bulk")
+		if bulk {
+			rules = inBulk(rules)
+		}
 		limit := rapid.SampledFrom([]int{2, 5, maxRuns}).Draw(t, "runs")
 		now, s := epoch, State{}
 		var sent []time.Time
@@ -53,6 +56,7 @@ func TestH17NoWindowIsEverExceeded(t *testing.T) {
 				Owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"), Rules: rules,
 				N:    rapid.IntRange(1, 40).Draw(t, "n"),
 				Lead: time.Duration(rapid.Int64Range(0, int64(100*time.Millisecond)).Draw(t, "lead")),
+				Bulk: bulk,
 			}
 			next, g, changed := Decide(now, s, ask)
 			if changed != (len(g.Permits) > 0) {
@@ -60,7 +64,7 @@ func TestH17NoWindowIsEverExceeded(t *testing.T) {
 			}
 			next.Log = next.Log.compact(limit)
 			for _, p := range g.Permits {
-				if p.At.Before(now) || p.At.After(now.Add(ask.Lead+Horizon)) {
+				if p.At.Before(now) || p.At.After(now.Add(ask.Lead+horizon(bulk))) {
 					t.Fatalf("a permit %v from now", p.At.Sub(now))
 				}
 				// Used at any moment of its validity, or never.

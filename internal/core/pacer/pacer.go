@@ -16,6 +16,8 @@ type Pacer struct {
 	// Alive tells whether an owner may still be at work: what a dead one held of a scope's concurrency is free at once.
 	// Nil where only the lease can tell. Set it before the first use.
 	Alive func(owner string) bool
+	// Bulk says that waiting for permits is billed (bulk.go). Set it before the first use.
+	Bulk bool
 
 	tbl   table.Table
 	owner string
@@ -46,6 +48,9 @@ func (p *Pacer) Acquire(ctx context.Context, name string, w Want) (Grant, error)
 		return Grant{}, err
 	}
 	s := p.scope(name)
+	if p.Bulk {
+		w.Rules = inBulk(w.Rules)
+	}
 	if g, denied := s.denied(time.Now(), w); denied {
 		return g, nil
 	}
@@ -151,7 +156,7 @@ func (p *Pacer) scope(name string) *scope {
 	defer p.mu.Unlock()
 	s, ok := p.scopes[name]
 	if !ok {
-		s = &scope{store: store{tbl: p.tbl, owner: p.owner, name: name, alive: p.Alive}}
+		s = &scope{store: store{tbl: p.tbl, owner: p.owner, name: name, alive: p.Alive}, bulk: p.Bulk}
 		p.scopes[name] = s
 	}
 	return s

@@ -124,6 +124,34 @@ func TestH17TwoOwnersShareOneLimit(t *testing.T) {
 	})
 }
 
+// In bulk, two owners who take turns use a limit in full, with an ask and a write for each burst: they read what the other
+// has written before they write.
+func TestH17InBulkTwoOwnersUseTheLimitInFull(t *testing.T) {
+	onStores(t, func(t *testing.T, tbl table.Table) {
+		var f fleet
+		meter := table.Meter(tbl)
+		var owners [2]*pacer.Pacer
+		for i := range owners {
+			owners[i] = pacer.New(meter, fmt.Sprint("owner", i))
+			owners[i].Bulk = true
+		}
+		start := time.Now()
+		const bursts = 60
+		for i := range bursts {
+			if asks := f.run(t, owners[i%2], pacer.Want{Rules: []pacer.Rule{{Rate: 50, Per: time.Second}}}, 50); asks > 2 {
+				t.Errorf("burst %d took %d asks", i, asks)
+			}
+		}
+		strict(t, f.sent, 50, time.Second)
+		if took := time.Since(start); took < 59*time.Second || took > 63*time.Second {
+			t.Errorf("3,000 calls at 50/s took %v, want 60 s within 5 %%", took)
+		}
+		if u := meter.Usage(); u.ItemsWritten != bursts || u.WriteUnits != bursts {
+			t.Errorf("%d writes, %d units, want one for each of %d bursts", u.ItemsWritten, u.WriteUnits, bursts)
+		}
+	})
+}
+
 func TestH17LongWindowsAreUsedAsBursts(t *testing.T) {
 	onStores(t, func(t *testing.T, tbl table.Table) {
 		var f fleet

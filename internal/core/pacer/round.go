@@ -27,6 +27,9 @@ func (s *scope) round(b batch) {
 	ctx, cancel := context.WithTimeout(context.Background(), roundTimeout)
 	defer cancel()
 	s.fresh = false
+	if s.bulk && time.Since(s.read) > bulkFresh {
+		s.cached = false
+	}
 	uncertain := 0
 	for try := 0; ; try++ {
 		if !s.cached {
@@ -93,7 +96,7 @@ func (s *scope) apply(now time.Time, b batch) (next State, g Grant, write bool) 
 	if len(b.asks) == 0 {
 		return next, g, write
 	}
-	ask := Ask{Owner: s.owner, Lead: s.expected(), InUse: use, Success: success}
+	ask := Ask{Owner: s.owner, Lead: s.expected(), InUse: use, Success: success, Bulk: s.bulk}
 	ask.Rules, ask.Concurrency = b.asks[0].Rules, b.asks[0].Concurrency
 	for _, a := range b.asks {
 		ask.N += a.N
@@ -121,7 +124,7 @@ func (s *scope) finish(b batch, g Grant) {
 	s.leased = s.state.Leases[s.owner].N
 	if len(b.asks) > 0 {
 		if g.Reason != Concurrency {
-			s.next, s.nextFor = g.Next, b.asks[0].Rules
+			s.next, s.askAt, s.nextFor = g.Next, g.AskAt, b.asks[0].Rules
 		}
 		divide(s.name, g, b.asks)
 	}

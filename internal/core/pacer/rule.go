@@ -46,6 +46,9 @@ func share(part float64, d time.Duration) time.Duration { return time.Duration(p
 // window is the enlarged window in nanoseconds.
 func (r Rule) window() int64 { return int64(r.Per + r.slack()) }
 
+// Window is the time within which a rule is kept: Per, and the slack.
+func (r Rule) Window() time.Duration { return time.Duration(r.normal().window()) }
+
 // interval is the distance of evenly spaced dispatches, rounded up so that Rate of them never fit a window.
 func (r Rule) interval() int64 { return (r.window() + int64(r.Rate) - 1) / int64(r.Rate) }
 

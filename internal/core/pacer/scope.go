@@ -13,6 +13,7 @@ const idleFor = 200 * time.Millisecond
 // scope is what a Pacer knows of one scope: the queue of what is to be written next, and what it saw last.
 type scope struct {
 	store
+	bulk     bool
 	mu       sync.Mutex
 	queue    batch
 	serving  bool
@@ -24,6 +25,7 @@ type scope struct {
 	hold     time.Time     // the latest known hold
 	unsaved  time.Time     // a hold that could not be written yet
 	next     time.Time     // no further permit before this, under nextFor
+	askAt    time.Time     // when asking for it makes sense
 	nextFor  []Rule
 	success  time.Time     // dispatch time of the latest success
 	lead     time.Duration // what a write takes
@@ -47,15 +49,19 @@ func (s *scope) denied(now time.Time, w Want) (Grant, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = now
-	limit, ahead := now.Add(Horizon+s.lead), Ahead+s.lead
+	limit := now.Add(horizon(s.bulk) + s.lead)
 	if s.hold.After(limit) {
-		next := latest(s.hold, s.next)
-		return Grant{Reason: Held, Next: next, AskAt: next.Add(-ahead), Hold: s.hold}, true
+		return Grant{Reason: Held, Next: latest(s.hold, s.next), AskAt: s.when(), Hold: s.hold}, true
 	}
 	if s.next.After(limit) && slices.Equal(s.nextFor, w.Rules) && s.next.Before(limit.Add(longest(w.Rules))) {
-		return Grant{Reason: Window, Next: s.next, AskAt: s.next.Add(-ahead)}, true
+		return Grant{Reason: Window, Next: s.next, AskAt: s.when()}, true
 	}
 	return Grant{}, false
+}
+
+// when is when asking for the next permit makes sense, under the lock.
+func (s *scope) when() time.Time {
+	return latest(s.hold.Add(-ahead(s.bulk)-s.lead), s.askAt)
 }
 
 // longest bounds how far away a full window can free. What lies beyond was seen under a clock that has since jumped.
@@ -200,7 +206,7 @@ func (s *scope) whenIdle() {
 func (s *scope) nextFree(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := latest(s.hold, s.next).Add(-Ahead - s.lead); t.After(now) {
+	if t := s.when(); t.After(now) {
 		return t
 	}
 	return time.Time{}

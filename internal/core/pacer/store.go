@@ -21,6 +21,7 @@ type store struct {
 	fresh   bool          // read or written in this round
 	seq     int64         // of this owner's writes
 	cost    time.Duration // of a write, smoothed
+	read    time.Time     // when the item was read or written last
 }
 
 func scopeKey(name string) table.Key { return table.Key{Part: "pace/" + name, Sort: "state"} }
@@ -48,7 +49,7 @@ func (st *store) reload(ctx context.Context) error {
 		st.cost = time.Since(start)
 	}
 	s.bury(st.owner, st.alive)
-	st.version, st.state, st.cached, st.fresh = v, s, true, true
+	st.version, st.state, st.cached, st.fresh, st.read = v, s, true, true, time.Now()
 	return nil
 }
 
@@ -71,7 +72,7 @@ func (st *store) put(ctx context.Context, next State) (written bool, err error) 
 	err = st.tbl.Put(ctx, item, cond)
 	st.took(time.Since(start))
 	if err == nil {
-		st.version, st.state, st.cached, st.fresh = item.Version, next, true, true
+		st.version, st.state, st.cached, st.fresh, st.read = item.Version, next, true, true, time.Now()
 		return true, nil
 	}
 	st.cached = false
