@@ -32,6 +32,8 @@ func (e *Env) root(name string) (any, bool) {
 		return e.Body, true
 	case "input":
 		return e.Input, true
+	case "inputs":
+		return e.Inputs, true
 	}
 	return nil, false
 }

@@ -123,17 +123,25 @@ func (t *Tool) meaning() any {
 	for i, p := range t.Input {
 		input[i] = []any{p.Name, p.Type, p.Optional}
 	}
-	return map[string]any{
+	means := map[string]any{
 		"call": t.digest(), "declares": t.Input != nil, "input": input, "timeout": int64(t.Timeout), "maxBody": t.MaxBody,
 		"idempotent": t.Idempotent, "fence": t.Fence, "attempts": t.Attempts, "cache": int64(t.Cache), "cost": t.CostMicros,
 	}
+	if t.Batch != nil {
+		means["batch"] = []any{t.Batch.Size, written(t.Batch.TooLarge)}
+	}
+	return means
 }
 
 // digest covers what a call asks for and what its result means, so that a saved result is used only for the same call.
 func (t *Tool) digest() string {
-	return digestOf(map[string]any{
+	means := map[string]any{
 		"provider": t.Provider.Name, "url": t.Provider.URL.String(), "method": t.Method, "path": written(t.Path),
 		"query": writtenAll(t.Query), "headers": writtenAll(t.Headers), "body": written(t.Body),
 		"missing": written(t.Missing), "fail": written(t.Fail), "result": written(t.Result),
-	})
+	}
+	if t.Batch != nil {
+		means["batch"] = []any{written(t.Batch.Body), written(t.Batch.Each)}
+	}
+	return digestOf(means)
 }

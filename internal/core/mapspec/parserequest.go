@@ -29,14 +29,14 @@ func (p *toolParser) request(t *Tool, n *node, at pos) {
 	}
 	p.path(t, path)
 	if v := n.get("query"); v != nil {
-		t.Query = p.params(v, "query", p.checkInputRef(t))
+		t.Query = p.params(t, v, "query")
 		p.checkQuery(t, v)
 	}
 	if v := n.get("headers"); v != nil {
 		p.headers(t, v)
 	}
 	if v := n.get("body"); v != nil && v.kind != kindNull {
-		t.Body = p.template(v, inputScope, p.checkInputRef(t))
+		t.Body = p.template(v, t.requestScope(), p.checkInputRef(t))
 		if slices.Contains(bodylessMethod, t.Method) {
 			p.add(v.at, "use method: POST", "a %s request has no body", t.Method)
 		}
@@ -61,7 +61,7 @@ func (p *toolParser) checkQuery(t *Tool, n *node) {
 	}
 }
 
-func (p *toolParser) params(n *node, what string, check checkRef) map[string]*Template {
+func (p *toolParser) params(t *Tool, n *node, what string) map[string]*Template {
 	if n.kind == kindNull {
 		return nil
 	}
@@ -77,13 +77,13 @@ func (p *toolParser) params(n *node, what string, check checkRef) map[string]*Te
 		if f.value.kind == kindMap {
 			p.add(f.value.at, "text, numbers and lists of them can", "a mapping cannot be sent in %s", what)
 		}
-		out[f.name] = p.template(f.value, inputScope, check)
+		out[f.name] = p.template(f.value, t.requestScope(), p.checkInputRef(t))
 	}
 	return out
 }
 
 func (p *toolParser) headers(t *Tool, n *node) {
-	t.Headers = p.params(n, "headers", p.checkInputRef(t))
+	t.Headers = p.params(t, n, "headers")
 	seen := map[string]bool{}
 	for _, f := range n.fields {
 		canonical := textproto.CanonicalMIMEHeaderKey(f.name)

@@ -21,7 +21,7 @@ const (
 
 var (
 	toolKeys = []string{"method", "path", "query", "headers", "body", "input", "timeout", "maxBody", "idempotent", "fence",
-		"retry", "cache", "cost", "missing", "fail", "result"}
+		"retry", "cache", "cost", "missing", "fail", "result", "batch"}
 	methods        = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 	catalogueKeys  = []string{"version", "providers", "tools"}
 	bodylessMethod = []string{"GET", "HEAD"}
@@ -88,11 +88,13 @@ func (p *toolParser) tool(f field) *Tool {
 	if n.kind == kindNull {
 		n = &node{kind: kindMap, at: f.at} // `acme.ping:` alone is a GET of the provider's URL
 	}
-	if !p.mapping(n, "a tool", toolKeys, "batch") {
+	if !p.mapping(n, "a tool", toolKeys) {
 		return t
 	}
 	p.inputs(t, n.get("input"))
+	p.batch(t, n.get("batch"))
 	p.request(t, n, f.at)
+	p.checkBatch(t, n)
 	p.limitsOf(t, n)
 	p.answer(t, n)
 	return t

@@ -59,7 +59,7 @@ func (b *pathBuilder) append(p textPart) {
 }
 
 func (b *pathBuilder) value(source string) {
-	if e := b.expr(b.n, source, inputScope, b.checkInputRef(b.t), b.t.Path, &b.from); e != nil {
+	if e := b.expr(b.n, source, b.t.requestScope(), b.checkInputRef(b.t), b.t.Path, &b.from); e != nil {
 		b.append(textPart{expr: e})
 	}
 }
@@ -96,6 +96,10 @@ func (b *pathBuilder) literal(s string) {
 }
 
 func (b *pathBuilder) input(name string) {
+	if b.t.Batch != nil {
+		b.add(b.n.at, "use `inputs` in batch.body", "a request for many calls has no single input `%s`", name)
+		return
+	}
 	e, mistakes := compileExpr(inputScope, "input["+strconv.Quote(name)+"]")
 	if len(mistakes) > 0 {
 		b.add(b.n.at, "use letters and digits", "`%s` is not an input's name", name)

@@ -20,7 +20,18 @@ type Request struct {
 // Request builds the request of a call from its checked input. Values are escaped into the place where they stand:
 // whatever a row holds, it cannot change the host, the number of path segments, or add a parameter or a header.
 func (t *Tool) Request(input map[string]any) (*Request, error) {
-	env := &Env{Input: t.complete(input)}
+	if t.Batch != nil {
+		return t.RequestOf([]map[string]any{input})
+	}
+	return t.compose(&Env{Input: t.complete(input)}, t.Body)
+}
+
+// RequestOf builds the one request of many calls, of a tool with a batch.
+func (t *Tool) RequestOf(inputs []map[string]any) (*Request, error) {
+	return t.compose(&Env{Inputs: t.inputs(inputs)}, t.Batch.Body)
+}
+
+func (t *Tool) compose(env *Env, content *Template) (*Request, error) {
 	address, err := t.address(env)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: path: %w", t.Name, err)
@@ -37,10 +48,10 @@ func (t *Tool) Request(input map[string]any) (*Request, error) {
 		return nil, fmt.Errorf("tool %s: headers: %w", t.Name, err)
 	}
 	out := &Request{Method: t.Method, URL: address, Header: header}
-	if t.Body == nil {
+	if content == nil {
 		return out, nil
 	}
-	body, err := t.Body.Eval(env)
+	body, err := content.Eval(env)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: body: %w", t.Name, err)
 	}

@@ -36,7 +36,8 @@ var rootTypes = map[string]*cel.Type{
 	"vars": cel.MapType(cel.StringType, cel.DynType), "index": cel.IntType,
 	"result": cel.DynType, "status": cel.IntType, "headers": cel.MapType(cel.StringType, cel.DynType),
 	"body": cel.DynType, "input": cel.MapType(cel.StringType, cel.DynType),
-	"run": cel.MapType(cel.StringType, cel.DynType),
+	"run":    cel.MapType(cel.StringType, cel.DynType),
+	"inputs": cel.ListType(cel.MapType(cel.StringType, cel.DynType)),
 }
 
 // The places where expressions stand.
@@ -47,10 +48,13 @@ var (
 	inputScope   = newScope("input")                                            // a tool's path, query, headers and body
 	answerScope  = newScope("status", "headers", "body", "input")               // a tool's result
 	verdictScope = tolerantScope(answerScope)                                   // a tool's missing and fail
+	inputsScope  = newScope("inputs")                                           // the request of a batch
+	partsScope   = newScope("status", "headers", "body", "inputs")              // a batch's each
 	noScope      = newScope()                                                   // literals
 
 	finishScope       = newScope("run", "vars")                    // with, onError and content of finish
 	finishResultScope = newScope("run", "vars", "result", "input") // result of a call of finish
+	partsVerdictScope = tolerantScope(partsScope)                  // a batch's tooLarge
 )
 
 func newScope(roots ...string) *scope {

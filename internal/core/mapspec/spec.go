@@ -177,6 +177,7 @@ type Tool struct {
 	Missing    *Template
 	Fail       *Template
 	Result     *Template
+	Batch      *Batch // nil: a request for each call
 	Digest     string // hex; changes with anything that changes what a call means (not with limits, retries, cost)
 
 	path path // Path, compiled into segments
@@ -201,4 +202,5 @@ type Env struct {
 	Headers map[string]any // lower-case names, first value
 	Body    any
 	Input   map[string]any
+	Inputs  []any // of a batch, in order
 }
