@@ -116,7 +116,7 @@ func (g *Gateway) split(batch []call.Attempt, deliver func(int, call.Answer)) ([
 				return nil, fmt.Errorf("attempt of %s: %w", a.Tool, err)
 			}
 			if len(b) > MaxPayload-envelope {
-				deliver(i, tooLarge(len(b)))
+				deliver(i, tooLarge(a, len(b)))
 				continue
 			}
 			n := len(parts)
@@ -133,8 +133,8 @@ func (g *Gateway) split(batch []call.Attempt, deliver func(int, call.Answer)) ([
 	return parts, nil
 }
 
-func tooLarge(size int) call.Answer {
-	return call.Answer{Outcome: call.Failed, Error: &call.Error{Code: "BAD_INPUT",
+func tooLarge(a call.Attempt, size int) call.Answer {
+	return call.Answer{Outcome: call.Failed, Split: len(a.Inputs) > 1, Error: &call.Error{Code: "BAD_INPUT",
 		Message: fmt.Sprintf("the call's input has %d bytes; in the cloud at most %d can be sent: make `with` smaller", size, MaxPayload-envelope)}}
 }
 

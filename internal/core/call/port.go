@@ -12,12 +12,13 @@ import (
 
 // Attempt is one physical dispatch asked of the gateway.
 type Attempt struct {
-	Tool      string          `json:"tool"`
-	Input     json.RawMessage `json:"input"`           // canonical JSON of the call's `with`
-	RequestID string          `json:"requestId"`       // the same over ambiguous repeats (R8)
-	Fence     string          `json:"fence,omitempty"` // the call's stable key, for tools that declare a fence
-	Number    int             `json:"number"`          // 0-based attempt number of the logical call
-	Retry     bool            `json:"retry,omitempty"` // asks for its permit ahead of first attempts (Q6)
+	Tool      string            `json:"tool"`
+	Input     json.RawMessage   `json:"input"`            // canonical JSON of the call's `with`
+	Inputs    []json.RawMessage `json:"inputs,omitempty"` // instead of Input: of many calls that are one request, of a tool with `batch`
+	RequestID string            `json:"requestId"`        // the same over ambiguous repeats (R8)
+	Fence     string            `json:"fence,omitempty"`  // the call's stable key, for tools that declare a fence
+	Number    int               `json:"number"`           // 0-based attempt number of the logical call
+	Retry     bool              `json:"retry,omitempty"`  // asks for its permit ahead of first attempts (Q6)
 }
 
 // Outcome is what an attempt came to.
@@ -46,7 +47,9 @@ type Answer struct {
 	Charged    bool            `json:"charged,omitempty"`  // Retry: counts as an attempt. Whatever was dispatched does
 	Status     int             `json:"status,omitempty"`
 	CostMicros int64           `json:"costMicros,omitempty"`
-	Error      *Error          `json:"error,omitempty"` // Retry, Failed, Unknown; Held for its reason
+	Error      *Error          `json:"error,omitempty"`   // Retry, Failed, Unknown; Held for its reason
+	Members    []Answer        `json:"members,omitempty"` // Result of a batch: of each call, in order. Otherwise the answer is that of all
+	Split      bool            `json:"split,omitempty"`   // a batch was certainly not executed, or does no harm again, and may be made in parts
 }
 
 // Refusal reports whether the provider has certainly not executed the request that it answered: it asked to wait, said

@@ -46,6 +46,7 @@ const (
 	badVersion    situation = "505"
 	otherServer   situation = "any other 5xx"
 	absentStatus  situation = "a status that fails, other than 401, for which the tool's `missing` is true"
+	tooMany       situation = "413 to a batch, or an answer for which the batch's `tooLarge` is true"
 	otherClient   situation = "any other 4xx"
 	moved         situation = "300, 304 and other 3xx that name no address"
 	unheardOf     situation = "a status that HTTP does not know"
@@ -123,6 +124,7 @@ var verdicts = []verdict{
 	{stalled, ofStatus, call.Retry, call.Unknown, attempt, success, ""},
 	{tooEarly, ofStatus, call.Retry, call.Retry, attempt, success, ""}, // the request was not processed (RFC 8470)
 	{absentStatus, "", call.Missing, call.Missing, free, success, ""},
+	{tooMany, ofStatus, call.Failed, call.Failed, free, success, ""},
 	{otherClient, ofStatus, call.Failed, call.Failed, free, success, ""},
 	{unimplemented, ofStatus, call.Failed, call.Failed, free, silent, "the provider does not support the tool's method"},
 	{badVersion, ofStatus, call.Failed, call.Failed, free, silent, ""},
@@ -157,6 +159,8 @@ func (v verdict) answer(j *job, seen sighting) call.Answer {
 	if v.charges == money || v.charges == both {
 		a.CostMicros = j.tool.CostMicros
 	}
+	a.Members = seen.answers(j)
+	a.Split = j.many() > 1 && (v.on == tooMany || v.on == bodyTooLarge && j.tool.Idempotent)
 	if v.code == "" {
 		return a
 	}

@@ -52,10 +52,10 @@ func (e *Executor) Close(ctx context.Context) error { return e.Pacer.Release(ctx
 type job struct {
 	index int
 	call.Attempt
-	tool  *mapspec.Tool
-	input map[string]any
-	req   *Request
-	cred  *credential
+	tool   *mapspec.Tool
+	inputs []map[string]any // of a batch, in order; otherwise one
+	req    *Request
+	cred   *credential
 }
 
 // repeatable reports whether the call may be sent again after it may have arrived. A fence protects only if the
@@ -144,17 +144,13 @@ func (e *Executor) build(ctx context.Context, j *job) *call.Answer {
 		return noTool.conclude(j, fmt.Sprintf("there is no tool %q in the catalogue", j.Tool))
 	}
 	j.tool = tool
-	input, err := decodeInput(j.Input)
-	if err == nil {
-		input, err = tool.CheckInput(input)
+	var err error
+	if j.inputs, err = decodeInputs(tool, j.Attempt); err != nil {
+		return j.apart(badInput.conclude(j, err.Error()))
 	}
+	req, err := j.request()
 	if err != nil {
-		return badInput.conclude(j, err.Error())
-	}
-	j.input = input
-	req, err := tool.Request(input)
-	if err != nil {
-		return badInput.conclude(j, err.Error())
+		return j.apart(badInput.conclude(j, err.Error()))
 	}
 	j.req = &Request{
 		Method: req.Method, URL: req.URL, Header: req.Header, Body: req.Body,

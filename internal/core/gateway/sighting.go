@@ -21,6 +21,7 @@ type sighting struct {
 	message string
 	until   time.Time       // limitedUntil
 	value   json.RawMessage // result
+	members []sighting      // result of a batch: of each call, in order
 }
 
 // classify says what an exchange means: for its call, and (unless nil) for its scope.
@@ -121,24 +122,28 @@ func answered(j *job, res *Response) sighting {
 			s = unheardOf
 		}
 	}
+	if oversize(j, res) {
+		s = tooMany
+	}
 	if s == result {
 		return succeeded(j, res)
 	}
 	// A credential that is not taken must not look like a table full of nothing.
-	if s != unauthorized && verdictOn[s].once == call.Failed && missing(j, res) {
+	if s != unauthorized && s != tooMany && verdictOn[s].once == call.Failed && missing(j, res) {
 		s = absentStatus
 	}
 	message := fmt.Sprintf("%s answered %d %s", j.tool.Provider.Name, res.Status, http.StatusText(res.Status))
 	return sighting{situation: s, sent: true, status: res.Status, message: withExcerpt(message, res, j)}
 }
 
+// missing reports whether an answer says of every call that there is no such thing.
 func missing(j *job, res *Response) bool {
-	body, err := decodeBody(res)
-	if err != nil {
-		body = string(res.Body)
+	for _, input := range j.inputs {
+		if _, missing, _, err := j.tool.Interpret(res.Status, headers(res.Header), lenient(res), input); err != nil || !missing {
+			return false
+		}
 	}
-	_, missing, _, err := j.tool.Interpret(res.Status, headers(res.Header), body, j.input)
-	return err == nil && missing
+	return len(j.inputs) > 0
 }
 
 // succeeded reads an answer that the provider gives for done, by the tool's expressions.
@@ -154,7 +159,16 @@ func succeeded(j *job, res *Response) sighting {
 		seen.message = j.tool.Provider.Name + " answered with a body that is not the JSON it says it is"
 		return seen
 	}
-	got, missing, fail, err := j.tool.Interpret(res.Status, headers(res.Header), body, j.input)
+	if j.tool.Batch != nil {
+		return divided(j, res, body)
+	}
+	return interpreted(j, res, body, j.inputs[0])
+}
+
+// interpreted is what the tool's expressions make of a body.
+func interpreted(j *job, res *Response, body any, input map[string]any) sighting {
+	seen := sighting{sent: true, status: res.Status}
+	got, missing, fail, err := j.tool.Interpret(res.Status, headers(res.Header), body, input)
 	switch {
 	case err != nil:
 		seen.situation, seen.message = badResult, err.Error()

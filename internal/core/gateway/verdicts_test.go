@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -56,6 +57,7 @@ var sightings = []sighted{
 	{on: forbidden, status: 403, repeatable: call.Failed, once: call.Failed, code: "HTTP_403", tells: "works"},
 	{on: stalled, status: 408, repeatable: call.Retry, once: call.Unknown, code: "HTTP_408", charged: true, tells: "works"},
 	{on: tooEarly, status: 425, repeatable: call.Retry, once: call.Retry, code: "HTTP_425", charged: true, tells: "works"},
+	{on: tooMany, status: 413, repeatable: call.Failed, once: call.Failed, code: "HTTP_413", tells: "works"},
 	{on: absentStatus, status: 404, body: "none", repeatable: call.Missing, once: call.Missing, tells: "works"},
 	{on: otherClient, status: 404, repeatable: call.Failed, once: call.Failed, code: "HTTP_404", tells: "works"},
 	{on: otherClient, status: 422, repeatable: call.Failed, once: call.Failed, code: "HTTP_422", tells: "works"},
@@ -96,11 +98,16 @@ providers:
   acme: {url: "https://acme.example", cooldown: 3s, resetHeaders: [x-reset]}
 tools:
   acme.get: {method: `+method+`, path: /x, cost: 0.01, missing: '${body == "none"}', fail: '${body == "bad"}', result: '${body == null ? 0 : body.x}'}
+  acme.many: {method: `+method+`, path: /x, query: {ids: "${inputs.map(i, i.id).join(',')}"}, batch: {size: 5, each: "${body}"}}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &job{tool: c.Tools["acme.get"], Attempt: call.Attempt{Number: 2}}
+	if s.on == tooMany {
+		two := []map[string]any{{"id": "1"}, {"id": "2"}}
+		return &job{tool: c.Tools["acme.many"], inputs: two, Attempt: call.Attempt{Number: 2, Inputs: make([]json.RawMessage, 2)}}
+	}
+	return &job{tool: c.Tools["acme.get"], inputs: []map[string]any{nil}, Attempt: call.Attempt{Number: 2}}
 }
 
 func (s sighted) classify(j *job) (call.Answer, *pacer.Observation) {

@@ -39,6 +39,10 @@ tools:
   acme.get: {path: "/get/{what}", input: {what: string}, missing: "${status == 404}", fail: "${has(body.error)}", cost: 0.01}
   acme.post: {method: POST, path: "/post/{what}", input: {what: string}}
   acme.fenced: {method: POST, path: "/post/{what}", input: {what: string}, fence: Idempotency-Key}
+  acme.many: {method: POST, idempotent: true, path: /many, MANY}
+  acme.manyposts: {method: POST, path: /many, MANY}
+  acme.manyfenced: {method: POST, path: /many, fence: Idempotency-Key, MANY}
+  slow.many: {method: POST, idempotent: true, path: /many, MANY}
   slow.get: {path: /get/ok}
   narrow.get: {path: /get/ok}
   full.get: {path: "/get/{what}", input: {what: string}}
@@ -47,7 +51,7 @@ tools:
 // Catalogue is the tool catalogue of the contract.
 func Catalogue(t testing.TB) *mapspec.Catalogue {
 	t.Helper()
-	c, err := mapspec.ParseTools("tools.yaml", []byte(tools))
+	c, err := mapspec.ParseTools("tools.yaml", []byte(strings.ReplaceAll(tools, "MANY", many)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +92,12 @@ func (p *Provider) Send(ctx context.Context, req *gateway.Request) (*gateway.Res
 		}
 	}
 	what := req.URL[strings.LastIndexByte(req.URL, '/')+1:]
+	if what == "many" {
+		what = whole(req)
+	}
+	if items, ok := strings.CutPrefix(what, "items"); ok {
+		return response(200, items, "Content-Type", "application/json"), nil
+	}
 	if e, ok := sendErrors[what]; ok {
 		return nil, &e
 	}
@@ -117,6 +127,8 @@ var responses = map[string]gateway.Response{
 	"403":      *response(403, ""),
 	"404":      *response(404, ""),
 	"408":      *response(408, ""),
+	"413":      *response(413, "too large"),
+	"toomany":  *response(400, `{"code": "too many"}`, "Content-Type", "application/json"),
 	"422":      *response(422, `{"error": "bad"}`, "Content-Type", "application/json"),
 	"425":      *response(425, ""),
 	"429":      *response(429, "", "Retry-After", "7"),
