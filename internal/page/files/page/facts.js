@@ -54,6 +54,8 @@ const callsOf = (s) => [
   ["known from earlier runs", count(s.cached)],
 ];
 
+const enough = 1_000; // rows, for a cost by the million that is more than that of beginning
+
 function costOf(run) {
   const { bill, budget } = run;
   return [
@@ -61,7 +63,7 @@ function costOf(run) {
     budget?.costMicros && ["budget", money(budget.costMicros)],
     budget?.calls && ["budget, calls", count(budget.calls)],
     bill && ["AWS at list prices", dollars(bill.total), visible(bill.prices ?? "")],
-    bill?.perMillionRows > 0 && ["AWS, a million rows", dollars(bill.perMillionRows)],
+    bill?.perMillionRows > 0 && run.rows >= enough && ["AWS, a million rows", dollars(bill.perMillionRows)],
   ];
 }
 

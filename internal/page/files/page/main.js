@@ -1,10 +1,11 @@
 // The page: which view the address names, one poller that fills it, and what is wrong at the moment.
 
 import { key, now } from "./api.js";
-import { el, setText, show } from "./dom.js";
+import { el, setAttr, setText, show } from "./dom.js";
 import { keyForm } from "./key.js";
 import { listView } from "./list.js";
 import { Poller } from "./poll.js";
+import { providersView } from "./providers.js";
 import { runView } from "./run.js";
 import { away, clock, visible } from "./text.js";
 
@@ -13,6 +14,7 @@ const trouble = document.getElementById("trouble");
 const freshness = document.getElementById("freshness");
 const announcer = document.getElementById("announcer");
 const forget = document.getElementById("forget");
+const places = document.querySelectorAll(".top nav a");
 
 let view = null;
 let poller = null;
@@ -35,13 +37,20 @@ function route() {
   if (place === "runs" && id && view?.id === decoded(id)) {
     view.go?.(parameters);
   } else {
-    view = place === "runs" && id ? runView(decoded(id), parameters, page) : listView(parameters, page);
+    view?.stop?.();
+    view = viewOf(place, id, parameters);
     seenAt = null;
     main.replaceChildren(view.node);
     scrollTo(0, 0);
   }
   poller = new Poller(view, report);
   poller.refresh();
+}
+
+function viewOf(place, id, parameters) {
+  for (const link of places) setAttr(link, "aria-current", link.hash === (place === "providers" ? "#/providers" : "#/") ? "page" : null);
+  if (place === "runs" && id) return runView(decoded(id), parameters, page);
+  return place === "providers" ? providersView(page) : listView(parameters, page);
 }
 
 function decoded(id) {

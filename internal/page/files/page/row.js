@@ -8,10 +8,30 @@ import { whole } from "./value.js";
 export function detail(row) {
   const parts = [];
   if (row.error) {
-    parts.push(section("Error", [["column", row.error.column], ["code", row.error.code], ["message", row.error.message], ["status", row.error.status], ["attempt", row.error.attempt]]));
+    parts.push(section("Error", errorOf(row.error)));
   }
-  parts.push(section("Cells", Object.entries(row.cells ?? {})), section("Input", Object.entries(row.input ?? {})));
+  const cells = Object.entries(row.cells ?? {});
+  const none = row.error && cells.every(([, value]) => value === null); // a row that failed keeps no cells
+  parts.push(none ? null : section("Cells", cells), section("Input", Object.entries(row.input ?? {})));
+  if (row.omitted?.length > 0) {
+    parts.push(el("p", { class: "note" }, `Too large to be shown here, and in the table: ${row.omitted.map(visible).join(", ")}`));
+  }
   return el("div", { class: "row-detail" }, parts);
+}
+
+// errorOf is what is known of a failure. Which request it was matters where nobody knows whether it was carried out.
+function errorOf({ column, code, message, status, attempt, dispatched, dispatch }) {
+  return [
+    ["column", column],
+    ["code", code],
+    ["message", message],
+    ["the provider's status", status],
+    ["attempt", attempt],
+    ["may have reached the provider", dispatched ? "yes" : undefined],
+    ["tool", dispatch?.tool],
+    ["request", dispatch?.request],
+    ["sent", dispatch?.at],
+  ];
 }
 
 function section(title, entries) {

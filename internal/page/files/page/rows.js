@@ -1,12 +1,13 @@
 // The rows of a run, a page at a time: what became of each, its cells, its error or what it waits for.
 
-import { ask, now, withQuery } from "./api.js";
+import { ask, Exact, now, withQuery } from "./api.js";
 import { badge, el, keyed, setAttr, setText, show } from "./dom.js";
 import { detail } from "./row.js";
 import { away, clock, count, plural, shorten, visible } from "./text.js";
 import { brief } from "./value.js";
 
 const perPage = 50;
+const looks = 20; // answers without a row, one after the other, until the reader is asked whether to go on
 const columnsShown = 12; // of a table with more, the rest is in each row's detail
 const filters = { "": "All", failed: "Failed", held: "Held", pending: "Not ended", completed: "Completed" };
 
@@ -44,9 +45,8 @@ export function rowsView(base, id, parameters, page) {
     const ended = run ? run.completed + run.failed : null;
     setAttr(scroll, "aria-busy", "true");
     try {
-      const { value } = await ask(withQuery(`${base}/rows`, { status: state.status, from: state.from, limit: perPage }), { signal: mine.signal });
+      answer = await found(base, state, mine.signal);
       if (mine.signal.aborted) return;
-      answer = value;
       shownAt = ended;
       show(problem, false);
       draw();
@@ -63,12 +63,11 @@ export function rowsView(base, id, parameters, page) {
   function draw() {
     const { rows = [] } = answer;
     const names = columnsOf(answer);
-    const labels = ["Row", "Status", ...names.map(({ name }) => visible(name))];
-    keyed(head, labels.map((label, i) => ({ label, i })), ({ label, i }) => `${i} ${label}`, ({ label, i }) => ({ node: el("th", { scope: "col", class: i === 0 ? "number" : i > 1 && names[i - 2].input ? "input" : null }, el("bdi", {}, shorten(label, 40))), update() {} }));
-    keyed(body, rows, (row) => `${row.row} ${names.map(({ name }) => name).join("\n")}`, (row) => rowLine(row, names));
+    keyed(head, [{ name: "Row", number: true }, { name: "Status" }, ...names], (column) => JSON.stringify(column), headOf);
+    keyed(body, rows, (row) => JSON.stringify([row.row, names]), (row) => rowLine(row, names));
     show(scroll, rows.length > 0);
     show(empty, rows.length === 0);
-    setText(empty, emptyWords(state.status, run));
+    setText(empty, answer.next ? "None among the rows so far; there are more to look through." : emptyWords(state.status, run));
     for (const [status, tab] of tabs) setAttr(tab, "aria-current", status === state.status ? "true" : null);
     setText(where, rows.length > 0 ? `rows ${count(rows[0].row)} to ${count(rows.at(-1).row)}` : "");
     show(first, state.from !== "");
@@ -107,6 +106,17 @@ export function rowsView(base, id, parameters, page) {
   };
 }
 
+// found asks until there are rows: where few rows are of a status, the server looks at so many at a time, and says where
+// to look on.
+async function found(base, { status, from }, signal) {
+  let cursor = from;
+  for (let asked = 0; ; asked++) {
+    const { value } = await ask(withQuery(`${base}/rows`, { status, cursor, limit: perPage }), { signal });
+    if (value.rows?.length > 0 || !value.next || asked === looks) return value;
+    cursor = value.next;
+  }
+}
+
 const stateOf = (parameters) => ({ status: parameters.get("rows") in filters ? (parameters.get("rows") ?? "") : "", from: parameters.get("from") ?? "" });
 
 function address(id, { status, from }) {
@@ -124,7 +134,22 @@ function columnsOf({ rows = [], columns }) {
   const names = columns ?? { cells: keysOf(rows, "cells"), input: keysOf(rows, "input") };
   const input = (names.input ?? []).map((name) => ({ name, input: true }));
   const cells = (names.cells ?? []).map((name) => ({ name, input: false }));
-  return [...input.slice(0, 1), ...cells, ...input.slice(1)].slice(0, columnsShown);
+  const shown = [...input.slice(0, 1), ...cells, ...input.slice(1)].slice(0, columnsShown);
+  return shown.map((column) => ({ ...column, number: allNumbers(rows.map((row) => valueOf(row, column))) }));
+}
+
+const valueOf = (row, { name, input }) => (input ? row.input : row.cells)?.[name] ?? null;
+
+// allNumbers: a column of numbers is lined up as one.
+function allNumbers(values) {
+  const there = values.filter((value) => value !== null);
+  return there.length > 0 && there.every((value) => typeof value === "number" || value instanceof Exact);
+}
+
+const sort = ({ input, number }) => [input && "input", number && "number"].filter(Boolean).join(" ") || null;
+
+function headOf(column) {
+  return { node: el("th", { scope: "col", class: sort(column) }, el("bdi", {}, shorten(visible(column.name), 40))), update() {} };
 }
 
 const keysOf = (rows, part) => [...new Set(rows.flatMap((row) => Object.keys(row[part] ?? {})))];
@@ -132,7 +157,7 @@ const keysOf = (rows, part) => [...new Set(rows.flatMap((row) => Object.keys(row
 function rowLine(firstRow, names) {
   const status = badge();
   const toggle = el("button", { type: "button", class: "row-number", "aria-expanded": "false", "aria-label": `Row ${firstRow.row}: show all of it` }, count(firstRow.row));
-  const cells = names.map(({ input }) => el("td", { class: input ? "cell input" : "cell" }, el("bdi")));
+  const cells = names.map((column) => el("td", { class: ["cell", sort(column)].filter(Boolean).join(" ") }, el("bdi")));
   const trouble = el("td", { class: "cell wide", colspan: Math.max(names.filter(({ input }) => !input).length, 1) }, el("bdi"));
   const line = el("tr", {}, el("th", { scope: "row", class: "number" }, toggle), el("td", {}, status.node));
   let row = firstRow;
@@ -162,10 +187,9 @@ function rowLine(firstRow, names) {
       if (wanted.length !== line.children.length || wanted.some((cell, i) => cell !== line.children[i])) line.replaceChildren(...wanted);
       if (said !== null && row.error) setText(trouble.firstChild, said);
       trouble.classList.toggle("bad", Boolean(row.error));
-      names.forEach(({ name, input }, i) => {
-        const value = (input ? row.input : row.cells)?.[name];
-        setText(cells[i].firstChild, value === undefined || value === null ? "" : brief(value));
-        cells[i].classList.toggle("number", typeof value === "number" || typeof value?.source === "string");
+      names.forEach((column, i) => {
+        const value = valueOf(row, column);
+        setText(cells[i].firstChild, value === null ? "" : brief(value));
       });
     },
   };

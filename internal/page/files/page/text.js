@@ -30,9 +30,10 @@ export function dollars(amount) {
   return amount < 0.01 ? `$${amount.toPrecision(2)}` : `$${amount.toFixed(2)}`;
 }
 
-// span writes milliseconds: 0.8 s, 12 s, 4 min 5 s, 3 h 20 min, 2 d 4 h.
+// span writes milliseconds: 80 ms, 1.8 s, 12 s, 4 min 5 s, 3 h 20 min, 2 d 4 h.
 export function span(ms) {
   if (!(ms > 0)) return "0 s";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 9950) return `${(ms / 1000).toFixed(1)} s`;
   const s = Math.round(ms / 1000);
   if (s < 60) return `${s} s`;

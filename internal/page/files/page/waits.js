@@ -1,31 +1,30 @@
-// What a run waits for: providers that said "not before", answers of people, and how each provider is paced.
+// What a run waits for: providers that said "not before", and answers of people.
 
 import { ask } from "./api.js";
 import { confirm } from "./dialog.js";
 import { el, keyed, setAttr, setText, show } from "./dom.js";
-import { away, clock, count, exactly, per, visible } from "./text.js";
+import { moment } from "./moment.js";
+import { count, visible } from "./text.js";
 
 // waits makes the section; it is hidden while there is nothing to wait for.
 export function waits(base, page) {
-  const holds = tableOf("held", "Held by providers", ["Provider", "Why", "Until", "Rows"]);
-  const pacing = tableOf("pacing", "Pacing of the providers", ["Provider", "Limits", "Next turn", "In flight"]);
+  const holds = tableOf("held", "Held by providers", ["Provider", "Until", "Rows"]);
   const answers = tableOf("answers", "Answers waited for", ["Key", "Row", "Column", "Expires", ""]);
-  const node = el("div", { class: "waits" }, holds.node, answers.node, pacing.node);
+  const node = el("div", { class: "waits" }, holds.node, answers.node);
   return {
     node,
     update(run) {
       holds.update(run.holds ?? [], (hold) => hold.provider, holdLine);
       answers.update(run.awaiting ?? [], (wait) => wait.key, (wait) => answerLine(wait, base, page));
-      pacing.update(run.pacing ?? [], (scope) => scope.scope ?? scope.provider, paceLine);
     },
-    tick: (at) => [holds, answers, pacing].forEach((table) => table.tick(at)),
+    tick: (at) => [holds, answers].forEach((table) => table.tick(at)),
   };
 }
 
 // tableOf is a small table under a heading, hidden while it is empty.
 function tableOf(id, title, columns) {
   const body = el("tbody");
-  const number = new Set(["Rows", "In flight", "Row"]);
+  const number = new Set(["Rows", "Row"]);
   const node = el(
     "section",
     { class: "card", "aria-labelledby": `${id}-title`, hidden: true },
@@ -46,58 +45,18 @@ function tableOf(id, title, columns) {
   };
 }
 
-// moment is a point in time that counts down.
-function moment() {
-  const node = el("time");
-  let when = null;
-  return {
-    node,
-    update(text) {
-      when = text ? new Date(text) : null;
-      setAttr(node, "datetime", when ? when.toISOString() : null);
-      setAttr(node, "title", when ? exactly(when) : null);
-    },
-    tick: (at) => setText(node, when ? (when > at ? `${clock(when, at)}, ${away(when, at)}` : "now") : "–"),
-  };
-}
-
 function holdLine() {
   const provider = el("bdi");
-  const why = el("td", { class: "wrap" });
-  const until = moment();
+  const until = moment("now");
   const rows = el("td", { class: "number" });
-  const node = el("tr", {}, el("th", { scope: "row" }, provider), why, el("td", {}, until.node), rows);
+  const node = el("tr", {}, el("th", { scope: "row" }, provider), el("td", {}, until.node), rows);
   node.onTick = until.tick;
   return {
     node,
     update(hold) {
-      setText(provider, visible(hold.provider));
-      setText(why, reason(hold));
+      setText(provider, hold.provider === "retry" ? "another attempt" : visible(hold.provider));
       until.update(hold.until);
       setText(rows, count(hold.rows));
-    },
-  };
-}
-
-function reason(hold) {
-  if (hold.why) return visible(hold.why);
-  return hold.provider === "retry" ? "an attempt failed and is made again" : "not before this time, says the provider or its limit";
-}
-
-function paceLine() {
-  const provider = el("bdi");
-  const limits = el("td", { class: "wrap" });
-  const next = moment();
-  const flying = el("td", { class: "number" });
-  const node = el("tr", {}, el("th", { scope: "row" }, provider), limits, el("td", {}, next.node), flying);
-  node.onTick = next.tick;
-  return {
-    node,
-    update(scope) {
-      setText(provider, visible(scope.provider));
-      setText(limits, (scope.limits ?? []).map((limit) => `${count(limit.rate)} per ${per(limit.perMs)}`).join(", ") || "–");
-      next.update(scope.holdUntil ?? scope.nextAt);
-      setText(flying, scope.inFlight === undefined ? "–" : count(scope.inFlight));
     },
   };
 }
@@ -106,7 +65,7 @@ function answerLine(first, base, page) {
   const key = el("bdi");
   const row = el("td", { class: "number" });
   const column = el("bdi");
-  const expires = moment();
+  const expires = moment("now");
   const button = el("button", { type: "button" }, "Answer …");
   let wait = first;
   button.addEventListener("click", () => answer(wait, base, page));
