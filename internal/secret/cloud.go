@@ -9,8 +9,8 @@ import (
 	"sluice/internal/core/gateway"
 )
 
-// Store reads one secret by its name, whole. A failure that may pass has a method `Temporary() bool`, as net.Error has;
-// ErrNotFound and ErrDenied are the two that need a human.
+// Store reads one secret by its name, whole. ErrNotFound and ErrDenied need a human, every other failure may pass:
+// ErrFailed is an answer of the store, the rest is none.
 type Store interface {
 	Read(ctx context.Context, name string) (string, error)
 }
@@ -20,6 +20,8 @@ var (
 	ErrNotFound = errors.New("no such secret")
 	// ErrDenied: the function may not read it.
 	ErrDenied = errors.New("access is denied")
+	// ErrFailed: the store has answered that it could not do it. That it had too many requests is no such answer.
+	ErrFailed = errors.New("the store failed")
 )
 
 // Cloud resolves ssm:/name and secretsmanager:id#field in the cloud deployment. It refuses env: the environment of a
@@ -80,3 +82,6 @@ func (e *unavailable) Error() string {
 }
 func (e *unavailable) Unwrap() error   { return e.err }
 func (e *unavailable) Temporary() bool { return true }
+
+// Answered reports whether the store said so itself (gateway, T6).
+func (e *unavailable) Answered() bool { return errors.Is(e.err, ErrFailed) }

@@ -284,8 +284,12 @@ func TestT6LogsCarryNoPayload(t *testing.T) {
 	h := handler(gatewaytest.Catalogue(t), echo{})
 	h.Log = slog.New(slog.NewJSONHandler(&b, nil))
 	raw, _ := json.Marshal(invoke.Request{Run: "r", Attempts: []call.Attempt{{Tool: "acme.get", Input: json.RawMessage(`{"what":"jane@example.org"}`)}}})
-	if _, err := h.Handle(t.Context(), raw); err != nil {
+	res, err := h.Handle(t.Context(), raw)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if answer := string(res.Answers[0].Value); answer != `"Bearer ***"` {
+		t.Errorf("answered %s", answer)
 	}
 	if !strings.Contains(b.String(), `"result":1`) || strings.Contains(b.String(), "jane") || strings.Contains(b.String(), gatewaytest.Secret) {
 		t.Errorf("%s", b.String())

@@ -38,6 +38,7 @@ const (
 	limitedUntil  situation = "429, or 503 with a deadline"
 	limited       situation = "429 without a usable deadline"
 	renewed       situation = "401 or 403, and the credential has changed since"
+	unread        situation = "401 or 403, and the credential cannot be read again now"
 	unauthorized  situation = "401"
 	forbidden     situation = "403"
 	stalled       situation = "408"
@@ -119,6 +120,7 @@ var verdicts = []verdict{
 	{limitedUntil, ofStatus, call.Held, call.Held, free, until, ""},
 	{limited, ofStatus, call.Held, call.Held, free, backoff, ""},
 	{renewed, ofStatus, call.Held, call.Held, free, success, ""},
+	{unread, ofStatus, call.Held, call.Held, free, success, ""},
 	{unauthorized, ofStatus, call.Failed, call.Failed, free, success, "check the provider's credential"},
 	{forbidden, ofStatus, call.Failed, call.Failed, free, success, "check what the provider's credential is allowed to do"},
 	{stalled, ofStatus, call.Retry, call.Unknown, attempt, success, ""},
@@ -150,7 +152,7 @@ var verdictOn = func() map[situation]verdict {
 // answer is what the caller gets.
 func (v verdict) answer(j *job, seen sighting) call.Answer {
 	a := call.Answer{
-		Outcome: v.once, Value: seen.value, Dispatched: seen.sent, Status: seen.status,
+		Outcome: v.once, Value: seen.value, Until: seen.until, Dispatched: seen.sent, Status: seen.status,
 		Charged: v.charges == attempt || v.charges == both,
 	}
 	if j.repeatable() {

@@ -1,29 +1,33 @@
 package gateway
 
 import (
-	"context"
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
+	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"sluice/internal/core/mapspec"
 )
 
-// secretFor is how long a resolved secret is kept (T6): long enough for a run's pace, short enough for a rotation.
-const secretFor = time.Minute
-
 // credential is a provider's resolved secret with the rate scope that follows from it. It is never stored or logged.
 type credential struct {
 	scope  string
-	secret string // for oauth2, the access token
-	user   string // basic
+	secret string // as it was resolved
+	sent   string // what is sent: the secret, or for oauth2 the access token
 	until  time.Time
+
+	renewed  bool        // it took the place of one that the provider did not take
+	accepted atomic.Bool // the provider has taken it
+
+	forms    [][]byte // in which it could be recognised
+	replacer *strings.Replacer
 }
 
 // ScopeName is the name of a rate scope: the provider and a digest of its credential, so that two credentials of one
@@ -33,78 +37,12 @@ func ScopeName(provider, credential string) string {
 	return provider + "-" + hex.EncodeToString(sum[:])[:12]
 }
 
-// credentials resolves and briefly keeps the credentials of providers.
-type credentials struct {
-	sender  Sender
-	secrets Secrets
-	bodies  *Bodies
-	known   sync.Map // provider name to *slot
-}
-
-// slot is the place of one provider's credential. Its lock is held while resolving, so that a process asks once.
-type slot struct {
-	mu   sync.Mutex
-	cred *credential
-}
-
-func (c *credentials) slot(provider string) *slot {
-	if s, ok := c.known.Load(provider); ok {
-		return s.(*slot)
+// scopeOf is the scope of the provider with this secret.
+func scopeOf(p *mapspec.Provider, secret string) string {
+	if p.Auth.User != "" || p.Auth.ClientID != "" {
+		secret = p.Auth.User + p.Auth.ClientID + ":" + secret
 	}
-	s, _ := c.known.LoadOrStore(provider, new(slot))
-	return s.(*slot)
-}
-
-// get returns the provider's credential, or why there is none.
-func (c *credentials) get(ctx context.Context, p *mapspec.Provider) (*credential, *sighting) {
-	s := c.slot(p.Name)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	if s.cred != nil && now.Before(s.cred.until) {
-		return s.cred, nil
-	}
-	cred := &credential{user: p.Auth.User, until: now.Add(secretFor)}
-	id := ""
-	if p.Auth.Kind != mapspec.AuthNone {
-		secret, err := c.secrets.Resolve(ctx, p.Auth.Secret)
-		if err != nil {
-			return nil, unresolved(p.Name, err)
-		}
-		id, cred.secret = secret, secret
-		if p.Auth.User != "" || p.Auth.ClientID != "" {
-			id = p.Auth.User + p.Auth.ClientID + ":" + secret
-		}
-	}
-	cred.scope = ScopeName(p.Name, id)
-	if p.Auth.Kind == mapspec.AuthOAuth2 {
-		token, until, fault := c.token(ctx, p, cred.secret)
-		if fault != nil {
-			return nil, fault
-		}
-		cred.secret, cred.until = token, until
-	}
-	s.cred = cred
-	return cred, nil
-}
-
-// forget drops a credential that the provider did not take: it may have been rotated.
-func (c *credentials) forget(provider string) {
-	s := c.slot(provider)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cred = nil
-}
-
-// unresolved tells why a secret cannot be had. A store of secrets that says that its failure is temporary is asked again
-// with the call's next attempt.
-func unresolved(provider string, err error) *sighting {
-	s := noSecret
-	var t interface{ Temporary() bool }
-	if errors.As(err, &t) && t.Temporary() {
-		s = secretSilent
-	}
-	return &sighting{situation: s, message: "provider " + provider + ": " + err.Error()}
+	return ScopeName(p.Name, secret)
 }
 
 // apply puts the credential into the request.
@@ -115,32 +53,76 @@ func (c *credential) apply(req *Request, auth mapspec.Auth) {
 		if format == "" {
 			format = "${secret}"
 		}
-		setHeader(req, auth.Name, strings.ReplaceAll(format, "${secret}", c.secret))
+		setHeader(req, auth.Name, strings.ReplaceAll(format, "${secret}", c.sent))
 	case mapspec.AuthQuery:
 		sep := "?"
 		if strings.Contains(req.URL, "?") {
 			sep = "&"
 		}
-		req.URL += sep + url.QueryEscape(auth.Name) + "=" + url.QueryEscape(c.secret)
+		req.URL += sep + url.QueryEscape(auth.Name) + "=" + url.QueryEscape(c.sent)
 	case mapspec.AuthBasic:
-		setHeader(req, "Authorization", basic(auth.User, c.secret))
+		setHeader(req, "Authorization", basic(auth.User, c.sent))
 	case mapspec.AuthOAuth2:
-		setHeader(req, "Authorization", "Bearer "+c.secret)
+		setHeader(req, "Authorization", "Bearer "+c.sent)
 	}
+}
+
+// minRedacted is the length from which a credential is removed from results. A shorter one would be found in data that
+// has nothing to do with it; from messages it is removed all the same.
+const minRedacted = 8
+
+// recognise prepares the forms in which a provider could send the credential back.
+func (c *credential) recognise(user string) {
+	var pairs []string
+	for _, s := range []string{c.sent, c.secret} {
+		if s == "" {
+			continue
+		}
+		quoted, _ := json.Marshal(s)
+		plain := base64.StdEncoding.EncodeToString([]byte(s))
+		for _, form := range []string{
+			s, url.QueryEscape(s), url.PathEscape(s), string(quoted[1 : len(quoted)-1]),
+			strings.TrimPrefix(basic(user, s), "Basic "), plain, strings.TrimRight(plain, "="),
+		} {
+			pairs = append(pairs, form, "***")
+			if len(s) >= minRedacted {
+				c.forms = append(c.forms, []byte(form))
+			}
+		}
+	}
+	slices.SortFunc(c.forms, bytes.Compare)
+	c.forms = slices.CompactFunc(c.forms, bytes.Equal)
+	c.replacer = strings.NewReplacer(pairs...)
 }
 
 // redact removes the credential from text that a provider sent, in every form in which it was sent to the provider.
 func (c *credential) redact(text string) string {
-	if c.secret == "" {
+	if c == nil || c.replacer == nil {
 		return text
 	}
-	const gone = "***"
-	return strings.NewReplacer(
-		c.secret, gone,
-		url.QueryEscape(c.secret), gone,
-		strings.TrimPrefix(basic(c.user, c.secret), "Basic "), gone,
-		base64.StdEncoding.EncodeToString([]byte(c.secret)), gone,
-	).Replace(text)
+	return c.replacer.Replace(text)
+}
+
+// scrub removes the credential from an answer, before anything is made of it: what a provider echoes must not end in a
+// cell (T6).
+func (c *credential) scrub(res *Response) {
+	if c == nil || res == nil || len(c.forms) == 0 {
+		return
+	}
+	within := func(b []byte) bool {
+		return slices.ContainsFunc(c.forms, func(form []byte) bool { return bytes.Contains(b, form) })
+	}
+	if within(res.Body) {
+		res.Body = []byte(c.redact(string(res.Body)))
+	}
+	for name, values := range res.Header {
+		for i, v := range values {
+			if within([]byte(v)) {
+				res.Header = res.Header.Clone() // the loop goes on over the original
+				res.Header[name][i] = c.redact(v)
+			}
+		}
+	}
 }
 
 func setHeader(req *Request, name, value string) {

@@ -105,7 +105,8 @@ func (e *Executor) dispatch(ctx context.Context, scope string, j *job) call.Answ
 	sent := time.Now()
 	res, err := e.Sender.Send(ctx, j.req)
 	now := time.Now()
-	answer, seen := classify(now, j, res, err)
+	j.cred.scrub(res)
+	answer, seen := e.reconsider(ctx, j, look(now, j, res, err), sent).settle(j)
 	answer.Scope = scope
 	if seen != nil {
 		seen.Dispatched, seen.Latency = sent, now.Sub(sent)
@@ -115,13 +116,37 @@ func (e *Executor) dispatch(ctx context.Context, scope string, j *job) call.Answ
 			answer.Until = until
 		}
 	}
-	if answer.Status == 401 || answer.Status == 403 {
-		e.credentials.forget(j.tool.Provider.Name)
-	}
 	return answer
 }
 
+// reconsider looks at the secret again where the provider did not take it: it may have been rotated, and then the call
+// is made again with the new one (T6).
+func (e *Executor) reconsider(ctx context.Context, j *job, seen sighting, sent time.Time) sighting {
+	if seen.situation != unauthorized && seen.situation != forbidden {
+		if seen.status != 0 {
+			j.cred.accepted.Store(true)
+		}
+		return seen
+	}
+	again, changed := e.credentials.rejected(ctx, j.tool.Provider, j.cred, seen.status, sent)
+	if !changed {
+		return seen
+	}
+	seen.situation, seen.until = again, time.Now()
+	seen.message = j.tool.Provider.Name + " did not take the credential, which has changed since"
+	if again == unread {
+		seen.until = seen.until.Add(unreadWait)
+		seen.message = j.tool.Provider.Name + " did not take the credential, and it cannot be read again now"
+	}
+	return seen
+}
+
 func (b *block) dispatch(ctx context.Context, j *job) {
+	if b.credentials.stale(j.tool.Provider, j.cred) { // another call was faster to learn that
+		b.Pacer.Done(b.scope, 1)
+		b.deliver(j.index, call.Answer{Outcome: call.Refused, Scope: b.scope, Until: time.Now()})
+		return
+	}
 	answer := b.Executor.dispatch(ctx, b.scope, j)
 	b.Pacer.Done(b.scope, 1)
 	answer.NextFree = b.Pacer.NextFree(b.scope)

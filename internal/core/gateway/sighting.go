@@ -19,16 +19,19 @@ type sighting struct {
 	sent    bool // a byte of the request may have left
 	status  int  // of the answer; 0: there was none
 	message string
-	until   time.Time       // limitedUntil
+	until   time.Time       // of a hold, if that is known
 	value   json.RawMessage // result
 	members []sighting      // result of a batch: of each call, in order
 }
 
 // classify says what an exchange means: for its call, and (unless nil) for its scope.
 func classify(now time.Time, j *job, res *Response, err error) (call.Answer, *pacer.Observation) {
-	seen := look(now, j, res, err)
-	v := verdictOn[seen.situation]
-	return v.answer(j, seen), v.observation(j, seen)
+	return look(now, j, res, err).settle(j)
+}
+
+func (s sighting) settle(j *job) (call.Answer, *pacer.Observation) {
+	v := verdictOn[s.situation]
+	return v.answer(j, s), v.observation(j, s)
 }
 
 // look recognises what became of an exchange. A refusal whose body was cut is still a refusal, and an error page that is

@@ -88,6 +88,7 @@ var sightings = []sighted{
 	{on: tokenSilent, repeatable: call.Retry, once: call.Retry, code: "AUTH_UNAVAILABLE"},
 	{on: tokenRefused, repeatable: call.Retry, once: call.Retry, code: "AUTH_UNAVAILABLE", charged: true},
 	{on: renewed, repeatable: call.Held, once: call.Held, code: "HTTP_0"}, // TestT6RotationIsPickedUp has the whole of it
+	{on: unread, repeatable: call.Held, once: call.Held, code: "HTTP_0"},  // TestT6ARefusalWhileTheStoreIsDown
 	{on: gatewayLost, repeatable: call.Retry, once: call.Unknown, code: "GATEWAY_LOST", charged: true},
 }
 

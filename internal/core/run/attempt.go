@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"sluice/internal/core/call"
@@ -79,7 +80,7 @@ func (c *caller) backoff(q query, at call.Cursor, a call.Answer) (call.Answer, c
 func (c *caller) count(a call.Answer) {
 	if a.Dispatched {
 		c.stats.dispatched.Add(1)
-		if a.Outcome == call.Held {
+		if a.Outcome == call.Held && a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden {
 			c.stats.refused.Add(1)
 		}
 	}

@@ -26,6 +26,8 @@ func (c *caller) remember(d call.Digest, a call.Answer) {
 // definite reports whether the status says that the request itself is wrong, and not the moment.
 func definite(status int) bool {
 	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden: // of the credential, which may change
+		return false
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false
 	}

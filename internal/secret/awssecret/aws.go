@@ -5,8 +5,10 @@ package awssecret
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go"
@@ -68,5 +70,8 @@ func judge(err error) error {
 		return secret.ErrNotFound // not a name that a secret can have, or one that is being deleted
 	}
 	// What the service says may quote the request, which holds no more than the name.
-	return err
+	if _, throttled := retry.DefaultThrottleErrorCodes[api.ErrorCode()]; throttled {
+		return err
+	}
+	return fmt.Errorf("%w: %w", secret.ErrFailed, err)
 }

@@ -393,4 +393,9 @@ func secrets(t *testing.T, open Open) {
 	if !strings.Contains(a.Error.Message, "such field") {
 		t.Errorf("the provider's reason is missing: %s", a.Error.Message)
 	}
+	for _, a := range settle(t, g, attempt("acme.get", "echo"), attempt("acme.header", "echo")) {
+		if value := string(a.Value); a.Outcome != call.Result || strings.Contains(value, Secret) || !strings.Contains(value, "***") {
+			t.Errorf("what the provider echoed is in the result: %s, %s", a.Outcome, value)
+		}
+	}
 }

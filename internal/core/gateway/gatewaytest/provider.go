@@ -37,6 +37,7 @@ providers:
     limits: [{rate: 100000, per: 1s}]
 tools:
   acme.get: {path: "/get/{what}", input: {what: string}, missing: "${status == 404}", fail: "${has(body.error)}", cost: 0.01}
+  acme.header: {path: "/get/{what}", input: {what: string}, result: "${headers}"}
   acme.post: {method: POST, path: "/post/{what}", input: {what: string}}
   acme.fenced: {method: POST, path: "/post/{what}", input: {what: string}, fence: Idempotency-Key}
   acme.many: {method: POST, idempotent: true, path: /many, MANY}
@@ -120,6 +121,7 @@ var responses = map[string]gateway.Response{
 	"text":     *response(200, "plain words", "Content-Type", "text/plain"),
 	"broken":   *response(200, `{"a": `, "Content-Type", "application/json"),
 	"huge":     *response(200, `{"a": 123456789012345678901234567890}`, "Content-Type", "application/json"),
+	"echo":     *response(200, `{"key": "`+Secret+`", "header": "Bearer `+Secret+`"}`, "Content-Type", "application/json", "X-Key", Secret),
 	"failure":  *response(200, `{"error": "out of credit"}`, "Content-Type", "application/json"),
 	"301":      *response(301, ""),
 	"400":      *response(400, "no \x1b[31m"+Secret+"\n such field"),

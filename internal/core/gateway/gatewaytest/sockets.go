@@ -60,8 +60,12 @@ func read(conn net.Conn) {
 // reset makes the end of the connection an RST.
 func reset(conn net.Conn) { conn.(*net.TCPConn).SetLinger(0) }
 
-// say answers a request with this text, byte for byte.
+// say answers a request with this text, byte for byte, and that the connection ends with it: a client that used it again
+// could not know whether its next request was read.
 func say(text string) func(net.Conn) {
+	if strings.HasPrefix(text, "HTTP/") {
+		text = strings.Replace(text, "\r\n", "\r\nConnection: close\r\n", 1)
+	}
 	return func(conn net.Conn) { read(conn); io.WriteString(conn, text) }
 }
 
