@@ -53,16 +53,21 @@ var ranges = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "a multicast address"},
 	{netip.MustParsePrefix("192.0.0.0/24"), "a reserved address"}, // IETF assignments; Oracle's metadata service
 	{netip.MustParsePrefix("192.0.2.0/24"), "a reserved address"},
+	{netip.MustParsePrefix("192.88.99.0/24"), "a reserved address"}, // relays of 6to4
 	{netip.MustParsePrefix("198.18.0.0/15"), "a reserved address"},
 	{netip.MustParsePrefix("198.51.100.0/24"), "a reserved address"},
 	{netip.MustParsePrefix("203.0.113.0/24"), "a reserved address"},
 	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved address"}, // also 255.255.255.255
 	{netip.MustParsePrefix("64:ff9b:1::/48"), "a reserved address"},
-	{netip.MustParsePrefix("100::/64"), "a reserved address"},
+	{netip.MustParsePrefix("100::/32"), "a reserved address"},
 	{netip.MustParsePrefix("2001::/23"), "a reserved address"}, // Teredo, ORCHID
 	{netip.MustParsePrefix("2001:db8::/32"), "a reserved address"},
+	{netip.MustParsePrefix("3fff::/20"), "a reserved address"},
 	{netip.MustParsePrefix("2002::/16"), "a reserved address"}, // 6to4 carries an IPv4 address of anyone's choice
 }
+
+// global is what of IPv6 is given out to the public internet at all (RFC 4291, section 2.4).
+var global = netip.MustParsePrefix("2000::/3")
 
 // nat64 is how IPv6-only networks reach IPv4 addresses (RFC 6052): what counts is the address inside.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
@@ -78,6 +83,9 @@ func special(a netip.Addr) string {
 		if r.prefix.Contains(a) {
 			return r.why
 		}
+	}
+	if a.Is6() && !global.Contains(a) {
+		return "a reserved address"
 	}
 	return ""
 }

@@ -72,7 +72,7 @@ func TestSpecialAddresses(t *testing.T) {
 		"100.100.100.200:80": "NAT", "168.63.129.16:80": "metadata", "192.0.0.192:80": "reserved",
 		"0.0.0.0:80": "unspecified", "[::]:80": "unspecified", "[::127.0.0.1]:80": "unspecified",
 		"224.0.0.1:80": "multicast", "[ff02::1]:80": "multicast", "255.255.255.255:80": "reserved",
-		"[2002:7f00:1::]:80": "reserved", "[2001:0:7f00:1::]:80": "reserved", "not an address": "not an IP address",
+		"[2002:7f00:1::]:80": "reserved", "[2001:0:7f00:1::]:80": "reserved", "[4000::1]:80": "reserved", "[3fff::1]:80": "reserved", "192.88.99.1:80": "reserved", "not an address": "not an IP address",
 	} {
 		err := refusePrivate("tcp", addr, nil)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
