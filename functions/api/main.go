@@ -5,21 +5,28 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
-	"sluice/functions/internal/api"
+	behind "sluice/functions/internal/api"
 	"sluice/functions/internal/machine"
 	"sluice/functions/internal/wire"
+	"sluice/internal/api"
 	"sluice/internal/edge"
+	"sluice/internal/invoke/awslambda"
+	"sluice/internal/page"
 	"sluice/internal/start"
 )
 
 func main() {
-	f := wire.Begin("api", edge.RunMachine)
+	f := wire.Begin("api", edge.RunMachine, edge.Toolexec)
 	executions := machine.StepFunctions{Client: sfn.NewFromConfig(f.AWS), Machine: f.RunMachine}
-	h := &api.Handler{
+	h := api.New(api.Ports{
 		Store:     f.Store,
 		Starter:   &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud},
-		Presigner: f.Blobs,
+		Kicker:    behind.Kicker{Store: f.Store, Executions: executions},
+		Links:     behind.Links{Presigner: f.Blobs},
+		Tools:     behind.Tools{Invoker: awslambda.New(f.AWS, f.Toolexec), Store: f.Store, Blobs: f.Store.Blobs},
 		Log:       f.Log,
-	}
-	lambda.Start(h.Handle)
+		Page:      page.Handler(),
+		RequestID: edge.RequestID,
+	})
+	lambda.Start(behind.Function{HTTP: h}.Handle)
 }

@@ -34,17 +34,20 @@ const (
 	runs    = "runs/*"
 	values  = "values/*"
 	cells   = "cells/*"
+	answers = "runs/*/answers/*" // of toolexec, too large for what it returns; who invoked it fetches and deletes them
 )
 
 // allowFunctions gives the functions their data, and each what it alone needs.
 func (s *stack) allowFunctions() {
 	f := s.functions
 	s.allowData(f.runmap, []string{uploads, runs, values, cells}, []string{runs, values, cells})
-	s.allowData(f.toolexec, []string{values}, []string{values})
+	s.allowData(f.toolexec, []string{values}, []string{values, answers})
 	s.allowData(f.wake, []string{uploads, runs, values, cells}, []string{runs, values})
 	s.allowData(f.api, []string{uploads, runs, values, cells}, []string{uploads, runs, values})
 
-	allow(roleOf(f.runmap), "Call", []string{"lambda:InvokeFunction"}, f.toolexec.FunctionArn())
+	for _, fn := range []awslambda.Function{f.runmap, f.api} {
+		allow(roleOf(fn), "Call", []string{"lambda:InvokeFunction"}, f.toolexec.FunctionArn())
+	}
 	for _, fn := range []awslambda.Function{f.runmap, f.wake} {
 		allow(roleOf(fn), "Tell", []string{"events:PutEvents"}, s.events.bus.EventBusArn())
 	}

@@ -85,7 +85,7 @@ func TestRightsOfEachFunction(t *testing.T) {
 		"RunmapRole":   {"lambda:InvokeFunction", "events:PutEvents"},
 		"ToolexecRole": {"ssm:GetParameter", "secretsmanager:GetSecretValue"},
 		"WakeRole":     {"events:PutEvents", "states:StartExecution", "states:DescribeExecution", "sqs:SendMessage"},
-		"ApiRole":      {"states:StartExecution", "states:DescribeExecution"},
+		"ApiRole":      {"states:StartExecution", "states:DescribeExecution", "lambda:InvokeFunction"},
 	} {
 		want := slices.Sorted(slices.Values(append(slices.Clone(common), extra...)))
 		if got := template.actions(role); !slices.Equal(got, want) {
@@ -107,7 +107,7 @@ func TestShardMachineMayStartItself(t *testing.T) {
 func TestFunctionsReachOnlyTheirFoldersOfTheBucket(t *testing.T) {
 	for role, want := range map[string]map[string][]string{
 		"RunmapRole":   {"s3:GetObject": {"uploads", "runs", "values", "cells"}, "s3:PutObject": {"runs", "values", "cells"}},
-		"ToolexecRole": {"s3:GetObject": {"values"}, "s3:PutObject": {"values"}},
+		"ToolexecRole": {"s3:GetObject": {"values"}, "s3:PutObject": {"values", "runs/*/answers"}},
 		"WakeRole":     {"s3:GetObject": {"uploads", "runs", "values", "cells"}, "s3:PutObject": {"runs", "values"}},
 		"ApiRole":      {"s3:GetObject": {"uploads", "runs", "values", "cells"}, "s3:PutObject": {"uploads", "runs", "values"}},
 	} {

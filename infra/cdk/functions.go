@@ -70,6 +70,7 @@ func (s *stack) newFunctions(code map[string]string) {
 		MemorySize:  jsii.Number(set.EdgeMemory),
 		Timeout:     awscdk.Duration_Seconds(jsii.Number(apiSeconds)),
 	})
+	s.functions.api.AddEnvironment(jsii.String("SLUICE_TOOLEXEC"), s.functions.toolexec.FunctionName(), nil)
 	s.allowFunctions()
 }
 

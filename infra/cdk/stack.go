@@ -26,6 +26,10 @@ func newStack(app awscdk.App, s settings) (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
+	routes, err := readRoutes()
+	if err != nil {
+		return nil, err
+	}
 	st := &stack{settings: s, scope: awscdk.NewStack(app, &s.Stack, &awscdk.StackProps{
 		Description: jsii.String("Sluice: fills the columns of tables by calling rate-limited APIs, durably"),
 	})}
@@ -34,7 +38,7 @@ func newStack(app awscdk.App, s settings) (*stack, error) {
 	st.newFunctions(code)
 	st.newMachines(definitions)
 	st.startRuns()
-	st.newAPI()
+	st.newAPI(routes)
 	st.newRules()
 	st.newAlarms()
 	st.newDashboard()

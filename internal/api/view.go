@@ -25,6 +25,7 @@ type View struct {
 	Failed     int64        `json:"failed"`
 	Shards     int          `json:"shards"`
 	Error      string       `json:"error,omitempty"`
+	Pause      *sheet.Pause `json:"pause,omitempty"`
 	CreatedAt  time.Time    `json:"createdAt"`
 	StartedAt  time.Time    `json:"startedAt,omitzero"`
 	FinishedAt time.Time    `json:"finishedAt,omitzero"`
@@ -32,6 +33,7 @@ type View struct {
 	Stats      sheet.Stats  `json:"stats"`
 
 	// Of one run, not in lists.
+	Asked string     `json:"asked,omitempty"` // cancel or pause: it is wanted, and not done yet
 	Holds []run.Hold `json:"holds,omitempty"` // what rows wait for
 	Bill  *cost.Bill `json:"bill,omitempty"`  // so far, at list prices
 }
@@ -55,7 +57,7 @@ func ViewOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) {
 	return View{
 		Run: r.ID, Name: r.Name, Status: status, MapName: r.MapFile, Input: r.Input, Rows: r.Sealed.Rows,
 		Duplicates: r.Sealed.Duplicates, Completed: r.Counts.Completed, Failed: r.Counts.Failed, Shards: r.Shards, Error: r.Error,
-		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: wake, Stats: r.Stats,
+		Pause: r.Pause, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: wake, Stats: r.Stats,
 	}, err
 }
 
@@ -67,19 +69,19 @@ func DetailOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) 
 	}
 	bill := cost.Of(cost.Used(r))
 	v.Bill = &bill
-	if !r.Status.Ended() {
-		v.Holds, err = run.Holds(ctx, st, r)
+	if r.Status.Ended() {
+		return v, nil
+	}
+	if v.Holds, err = run.Holds(ctx, st, r); err != nil {
+		return v, err
+	}
+	asked, err := sheet.LoadControl(ctx, st, r.ID)
+	switch {
+	case err != nil:
+	case asked.Cancel != nil:
+		v.Asked = "cancel"
+	case asked.Pause != nil && v.Status != sheet.Paused:
+		v.Asked = "pause"
 	}
 	return v, err
-}
-
-// ErrorBody is the one form of errors: {"error":{"code","message"}}.
-type ErrorBody struct {
-	Error ErrorDetail `json:"error"`
-}
-
-// ErrorDetail is a code, which programs can rely on, and a message for people.
-type ErrorDetail struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
 }

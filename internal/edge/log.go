@@ -37,8 +37,16 @@ func NewLogger(w io.Writer, level slog.Level, function string) *slog.Logger {
 
 // With adds the id of the invocation.
 func With(ctx context.Context, log *slog.Logger) *slog.Logger {
-	if lc, ok := lambdacontext.FromContext(ctx); ok {
-		return log.With(slog.String(KeyRequest, lc.AwsRequestID))
+	if id := RequestID(ctx); id != "" {
+		return log.With(slog.String(KeyRequest, id))
 	}
 	return log
+}
+
+// RequestID is the id of the invocation; empty where there is none.
+func RequestID(ctx context.Context) string {
+	if lc, ok := lambdacontext.FromContext(ctx); ok {
+		return lc.AwsRequestID
+	}
+	return ""
 }

@@ -11,9 +11,10 @@ import (
 	"sluice/internal/core/table"
 )
 
-// Request is what toolexec is invoked with.
+// Request is what toolexec is invoked with. The tools are those of the run; where there is none, those that are given.
 type Request struct {
 	Run      string         `json:"run"`
+	Tools    *Tools         `json:"tools,omitempty"`
 	Attempts []call.Attempt `json:"attempts"`
 	// Permits is how permits have to be validated; PermitsChecked, or 0 for however the function does it. A function that
 	// cannot do it refuses the request before it dispatches anything, as one does that does not know the field.
@@ -22,6 +23,12 @@ type Request struct {
 
 // PermitsChecked: a permit is the proof of its grant, and is checked again immediately before the dispatch (H12).
 const PermitsChecked = 1
+
+// Tools is the text of a tool file.
+type Tools struct {
+	Name string `json:"name"` // for messages
+	Text string `json:"text"`
+}
 
 // Response is what it answers: one answer per attempt, in order. Answers that would not fit the payload of a response
 // lie in the blob store, under the name in Object, as the JSON of Answers; who has read them deletes them.

@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,10 +26,11 @@ const (
 	passingWait   = 2 * time.Second
 )
 
-// Gateway is a call.Gateway over invocations of toolexec, for one run.
+// Gateway is a call.Gateway over invocations of toolexec, for one run, or for tools of no run.
 type Gateway struct {
 	Invoker   Invoker
 	Run       string
+	Tools     *Tools             // in the place of those of a run
 	Catalogue *mapspec.Catalogue // says what may be repeated
 	Blobs     blob.Store
 	Batch     int // 0: MaxBatch
@@ -100,11 +102,10 @@ func (g *Gateway) split(batch []call.Attempt, deliver func(int, call.Answer)) ([
 	if most <= 0 {
 		most = MaxBatch
 	}
-	run, err := json.Marshal(g.Run)
+	head, err := g.head()
 	if err != nil {
 		return nil, err
 	}
-	head := `{"run":` + string(run) + `,"attempts":[` // of a Request
 	var parts []*part
 	for _, retries := range []bool{true, false} {
 		for i, a := range batch {
@@ -121,7 +122,7 @@ func (g *Gateway) split(batch []call.Attempt, deliver func(int, call.Answer)) ([
 			}
 			n := len(parts)
 			if n == 0 || len(parts[n-1].index) == most || len(parts[n-1].payload)+len(b) > MaxPayload-envelope {
-				parts, n = append(parts, &part{payload: []byte(head)}), n+1
+				parts, n = append(parts, &part{payload: bytes.Clone(head)}), n+1
 			}
 			p := parts[n-1]
 			if len(p.index) > 0 {
@@ -131,6 +132,12 @@ func (g *Gateway) split(batch []call.Attempt, deliver func(int, call.Answer)) ([
 		}
 	}
 	return parts, nil
+}
+
+// head is a Request up to its attempts.
+func (g *Gateway) head() ([]byte, error) {
+	head, err := json.Marshal(Request{Run: g.Run, Tools: g.Tools, Attempts: []call.Attempt{}})
+	return bytes.TrimSuffix(head, []byte("]}")), err
 }
 
 func tooLarge(a call.Attempt, size int) call.Answer {

@@ -13,6 +13,7 @@ import (
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
+	"sluice/internal/strict"
 )
 
 // Executions is what works on runs: state machines, or the driver of this machine.
@@ -55,7 +56,7 @@ func (s *Starter) Start(ctx context.Context, req Request) (*sheet.Run, error) {
 	}
 	prepared, err := run.Prepare(want)
 	if err != nil {
-		return nil, bad("%v", err)
+		return nil, strict.Wrap(err)
 	}
 	if err := s.Accept(ctx, prepared); err != nil {
 		return nil, err

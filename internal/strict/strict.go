@@ -10,12 +10,21 @@ import (
 )
 
 // Error: the request is not one that can be carried out. The message is for whoever made it, and says what would be right.
-type Error struct{ Message string }
+type Error struct {
+	Message string
+	Err     error // what was wrong, where that is an error of its own
+}
 
 func (e *Error) Error() string { return e.Message }
 
+// Unwrap returns what was wrong.
+func (e *Error) Unwrap() error { return e.Err }
+
 // Errorf makes an Error.
 func Errorf(format string, args ...any) error { return &Error{Message: fmt.Sprintf(format, args...)} }
+
+// Wrap makes an Error of another one, which is the user's mistake.
+func Wrap(err error) error { return &Error{Message: err.Error(), Err: err} }
 
 // Decode reads a request strictly: a field that is not known, or anything after the value, is an *Error.
 func Decode(raw []byte, into any) error {

@@ -19,6 +19,7 @@ import (
 	"sluice/internal/core/blob"
 	"sluice/internal/core/call"
 	"sluice/internal/core/gateway"
+	"sluice/internal/core/mapspec"
 	"sluice/internal/core/pacer"
 	"sluice/internal/core/table"
 	"sluice/internal/edge"
@@ -55,13 +56,13 @@ func (h *Handler) Handle(ctx context.Context, raw json.RawMessage) (*invoke.Resp
 	if err := edge.Decode(raw, &req); err != nil {
 		return nil, err
 	}
-	if req.Run == "" || len(req.Attempts) == 0 {
-		return nil, &edge.BadRequest{Message: "the request needs `run` and `attempts`"}
+	if (req.Run == "") == (req.Tools == nil) || len(req.Attempts) == 0 {
+		return nil, &edge.BadRequest{Message: "the request needs `run` or `tools`, and `attempts`"}
 	}
 	if req.Permits > invoke.PermitsChecked {
 		return nil, &edge.BadRequest{Message: fmt.Sprintf("this deployment cannot validate permits as version %d asks", req.Permits)}
 	}
-	e, err := h.executor(ctx, req.Run)
+	e, err := h.executor(ctx, req)
 	if err != nil {
 		return nil, edge.Named(req.Run, err)
 	}
@@ -83,9 +84,9 @@ func (h *Handler) usage() table.Usage {
 	return h.Usage()
 }
 
-// executor returns the executor of the run's catalogue.
-func (h *Handler) executor(ctx context.Context, run string) (*gateway.Executor, error) {
-	c, err := h.Catalogues.Of(ctx, run)
+// executor returns the executor of the run's catalogue, or of the one that is given.
+func (h *Handler) executor(ctx context.Context, req invoke.Request) (*gateway.Executor, error) {
+	c, err := h.catalogue(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +101,17 @@ func (h *Handler) executor(ctx context.Context, run string) (*gateway.Executor, 
 	e := gateway.New(gateway.Config{Catalogue: c, Pacer: h.Pacer, Sender: h.Sender, Secrets: h.Secrets, Bodies: h.Bodies})
 	h.executors[c.Digest] = e
 	return e, nil
+}
+
+func (h *Handler) catalogue(ctx context.Context, req invoke.Request) (*mapspec.Catalogue, error) {
+	if req.Tools == nil {
+		return h.Catalogues.Of(ctx, req.Run)
+	}
+	c, err := mapspec.ParseTools(req.Tools.Name, []byte(req.Tools.Text))
+	if err != nil {
+		return nil, &edge.BadRequest{Message: err.Error()}
+	}
+	return c, nil
 }
 
 // execute runs the batch until shortly before the invocation's end: an exchange that is cut off by us is an answer, one
@@ -145,6 +157,9 @@ func (h *Handler) respond(ctx context.Context, run string, answers []call.Answer
 	}
 	if len(b) <= most {
 		return &invoke.Response{Answers: answers}, nil
+	}
+	if run == "" {
+		run = "tools"
 	}
 	name := "runs/" + run + "/answers/" + strings.ToLower(ulid.Make().String()) + ".json"
 	if err := h.Blobs.Put(context.WithoutCancel(ctx), name, bytes.NewReader(b)); err != nil {

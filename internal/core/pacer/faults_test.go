@@ -8,12 +8,16 @@ import (
 	"time"
 
 	"sluice/internal/core/pacer"
+	"sluice/internal/core/table"
 	"sluice/internal/core/table/tabletest"
 	"sluice/internal/memory"
 )
 
 // hourly allows ten at once, and then nothing for an hour: what is granted twice or lost shows at once.
 var hourly = []pacer.Rule{{Rate: 10, Per: time.Hour}}
+
+// ofScope strikes writes of a scope's state; its name in the list is another item.
+func ofScope(op tabletest.Op, key table.Key) bool { return op.IsWrite() && key.Sort == "state" }
 
 func acquire(t *testing.T, p *pacer.Pacer, w pacer.Want) pacer.Grant {
 	t.Helper()
@@ -30,7 +34,7 @@ func TestUncertainWriteIsRecognised(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tbl := tabletest.NewFaulty(memory.New())
 				p := pacer.New(tbl, "a")
-				tbl.Inject(tabletest.Fault{Kind: kind, Times: 1})
+				tbl.Inject(tabletest.Fault{Kind: kind, On: ofScope, Times: 1})
 				if g := acquire(t, p, pacer.Want{N: 6, Rules: hourly}); len(g.Permits) != 6 {
 					t.Errorf("%d permits of 6", len(g.Permits))
 				}
@@ -47,10 +51,10 @@ func TestUncertainWriteThatWasWrittenOverIsLost(t *testing.T) {
 		inner := memory.New()
 		tbl := tabletest.NewFaulty(inner)
 		a, b := pacer.New(tbl, "a"), pacer.New(inner, "b")
-		tbl.Inject(tabletest.Fault{Kind: tabletest.DoneButFailed, Times: 1})
+		tbl.Inject(tabletest.Fault{Kind: tabletest.DoneButFailed, On: ofScope, Times: 1})
 		written := false
 		tbl.OnOp(func(e tabletest.Event) {
-			if e.Op == tabletest.OpPut && !written { // between a's write and a's reading it back
+			if e.Op == tabletest.OpPut && ofScope(e.Op, e.Keys[0]) && !written { // between a's write and a's reading it back
 				written = true
 				acquire(t, b, pacer.Want{N: 1, Rules: hourly})
 			}
@@ -206,7 +210,7 @@ func TestQ6RetriesGetThePermitsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tbl := tabletest.NewFaulty(memory.New())
 		p := pacer.New(tbl, "a")
-		tbl.Inject(tabletest.Fault{Kind: tabletest.Slow, Delay: 10 * time.Millisecond, Times: 1})
+		tbl.Inject(tabletest.Fault{Kind: tabletest.Slow, On: ofScope, Delay: 10 * time.Millisecond, Times: 1})
 		got := make(chan int, 3)
 		ask := func(n, retries int, key int) {
 			got <- key*100 + len(acquire(t, p, pacer.Want{N: n, Retries: retries, Rules: hourly}).Permits)
@@ -232,7 +236,7 @@ func TestR10AbandonedAskGivesItsSlotsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tbl := tabletest.NewFaulty(memory.New())
 		p := pacer.New(tbl, "a")
-		tbl.Inject(tabletest.Fault{Kind: tabletest.Slow, Delay: time.Second, Times: 1})
+		tbl.Inject(tabletest.Fault{Kind: tabletest.Slow, On: ofScope, Delay: time.Second, Times: 1})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		start := time.Now()

@@ -48,6 +48,9 @@ func (st *store) reload(ctx context.Context) error {
 	if st.cost == 0 { // the first guess of what a write takes
 		st.cost = time.Since(start)
 	}
+	if v == 0 { // about to be written for the first time; now, because nothing has been granted yet
+		enlist(ctx, st.tbl, st.name)
+	}
 	s.bury(st.owner, st.alive)
 	st.version, st.state, st.cached, st.fresh, st.read = v, s, true, true, time.Now()
 	return nil

@@ -32,6 +32,11 @@ const (
 	StatusPending   = "pending"
 )
 
+// RowStatuses are all of them.
+func RowStatuses() []string {
+	return []string{StatusCompleted, StatusFailed, StatusHeld, StatusPending}
+}
+
 // Rows yields the rows in input order, as far as they have come: from the pages, and for a run that is at work from
 // the journal. It only reads, so that it can look at a run that another process is working on.
 func (j *Job) Rows(ctx context.Context, p Ports) iter.Seq2[*RowView, error] {

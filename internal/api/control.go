@@ -1,0 +1,86 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"sluice/internal/core/run"
+	"sluice/internal/core/sheet"
+	"sluice/internal/strict"
+)
+
+// cancelRun answers POST /runs/{id}/cancel: 202, also for a run that is cancelled already.
+func (h *Handler) cancelRun(r *http.Request) (answer, error) {
+	if err := decodeIfAny(r, &struct{}{}); err != nil {
+		return answer{}, err
+	}
+	id := r.PathValue("id")
+	return h.asked(r.Context(), id, run.Cancel(r.Context(), h.Store, id))
+}
+
+// PauseRequest asks a run to pause.
+type PauseRequest struct {
+	Reason string `json:"reason,omitempty"` // told where the run is shown
+}
+
+// maxReason bounds what a pause may say, in bytes.
+const maxReason = 1000
+
+// pauseRun answers POST /runs/{id}/pause.
+func (h *Handler) pauseRun(r *http.Request) (answer, error) {
+	var req PauseRequest
+	if err := decodeIfAny(r, &req); err != nil {
+		return answer{}, err
+	}
+	if len(req.Reason) > maxReason {
+		return answer{}, strict.Errorf("`reason` has %d bytes; at most %d are possible", len(req.Reason), maxReason)
+	}
+	id := r.PathValue("id")
+	return h.asked(r.Context(), id, run.Pause(r.Context(), h.Store, id, req.Reason))
+}
+
+// ResumeRequest lets a run go on.
+type ResumeRequest struct {
+	Budget *Budget `json:"budget,omitempty"` // instead of the map's
+}
+
+// Budget bounds what a run may spend.
+type Budget struct {
+	Calls int64   `json:"calls,omitempty"`
+	Cost  float64 `json:"cost,omitempty"` // in the money unit of the tools' costs
+}
+
+// resumeRun answers POST /runs/{id}/resume.
+func (h *Handler) resumeRun(r *http.Request) (answer, error) {
+	var req ResumeRequest
+	if err := decodeIfAny(r, &req); err != nil {
+		return answer{}, err
+	}
+	var raise sheet.Budget
+	if b := req.Budget; b != nil {
+		const millionths = 1e6
+		const most = 1e12
+		if b.Calls < 0 || b.Cost < 0 || b.Cost > most || b.Calls == 0 && b.Cost == 0 {
+			return answer{}, strict.Errorf("`budget` needs `calls` or `cost`, a positive number")
+		}
+		raise = sheet.Budget{Calls: b.Calls, CostMicros: int64(b.Cost*millionths + 0.5)}
+	}
+	id := r.PathValue("id")
+	_, err := run.Continue(r.Context(), h.Store, id, raise)
+	return h.asked(r.Context(), id, err)
+}
+
+// asked makes those who work on the run hear what was written down, and tells how it stands.
+func (h *Handler) asked(ctx context.Context, id string, err error) (answer, error) {
+	if err == nil {
+		err = h.Kicker.Kick(ctx, id)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	rec, err := sheet.Load(ctx, h.Store, id)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusAccepted, Standing{rec.ID, rec.Status}}, nil
+}
