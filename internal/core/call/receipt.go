@@ -59,12 +59,13 @@ func receiptKey(tool string, d Digest) table.Key {
 	return table.Key{Part: "receipt/" + d.String(), Sort: tool}
 }
 
-// Lookup is what Claim found.
+// Lookup is what Look or Claim found.
 type Lookup struct {
 	Value json.RawMessage // the result of an earlier call, with Hit
 	Hit   bool
 	Run   string    // that paid for it
 	Busy  time.Time // somebody else is making the call: ask again then
+	found int64     // version of what was found
 	claim int64     // version of our claim
 	was   *receipt  // the earlier result
 }
@@ -72,30 +73,38 @@ type Lookup struct {
 // busyWait is how long a call waits before it asks again whether another run's identical call has ended.
 const busyWait = 300 * time.Millisecond
 
-// Claim finds a result that serves, or claims the call until the given time. Where `since` is given, results from before
-// it do not count unless this run has paid for them (R9).
-func (r *Receipts) Claim(ctx context.Context, tool string, d Digest, run string, until, since time.Time) (Lookup, error) {
-	key := receiptKey(tool, d)
+// Look finds a result that serves, or who is making the call; otherwise the call can be claimed. Where `since` is given,
+// results from before it do not count unless this run has paid for them (R9).
+func (r *Receipts) Look(ctx context.Context, tool string, d Digest, run string, since time.Time) (Lookup, error) {
+	found, version, err := r.load(ctx, receiptKey(tool, d))
+	if err != nil {
+		return Lookup{}, err
+	}
+	now := time.Now()
+	known := found.result(now)
+	switch {
+	case known.serves(run, since):
+		return Lookup{Value: known.Value, Hit: true, Run: known.Run}, nil
+	case found != nil && found.Claim != nil && !r.mayTake(found, now):
+		return Lookup{Busy: earlier(now.Add(busyWait), found.Until)}, nil
+	}
+	return Lookup{found: version, was: known}, nil
+}
+
+// Claim claims the call until the given time, if all is as it was at the look (the zero Lookup: nothing was there).
+// Otherwise it looks again, and returns what it finds: a hit, or that somebody else is making the call.
+func (r *Receipts) Claim(ctx context.Context, tool string, d Digest, run string, until, since time.Time, l Lookup) (Lookup, error) {
 	for {
-		found, version, err := r.load(ctx, key)
-		if err != nil {
-			return Lookup{}, err
-		}
-		now := time.Now()
-		known := found.result(now)
-		switch {
-		case known.serves(run, since):
-			return Lookup{Value: known.Value, Hit: true, Run: known.Run}, nil
-		case found != nil && found.Claim != nil && !r.mayTake(found, now):
-			return Lookup{Busy: earlier(now.Add(busyWait), found.Until)}, nil
-		}
-		look := Lookup{claim: version + 1, was: known}
-		err = r.put(ctx, key, look, run, until, ifVersion(version))
+		claim := Lookup{claim: l.found + 1, was: l.was}
+		err := r.put(ctx, receiptKey(tool, d), claim, run, until, ifVersion(l.found))
 		switch {
 		case err == nil:
-			return look, nil
+			return claim, nil
 		case !errors.Is(err, table.ErrConflict):
 			return Lookup{}, err
+		}
+		if l, err = r.Look(ctx, tool, d, run, since); err != nil || l.Hit || !l.Busy.IsZero() {
+			return l, err
 		}
 	}
 }

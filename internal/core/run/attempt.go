@@ -22,7 +22,7 @@ func (c *caller) attempt(ctx context.Context, q query) (call.Answer, call.Cursor
 		Tool: q.tool.Name, Input: q.input, RequestID: id.Request(at.Refused), Fence: id.Fence(),
 		Number: at.Next, Retry: at.Next > 0 || !q.task.heldAt.IsZero(),
 	}
-	r := l.do(ctx, sent, q.intent)
+	r := l.do(ctx, sent, q.intent, q.claim)
 	if r.err != nil {
 		return r.Answer, at, r.err
 	}

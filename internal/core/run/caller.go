@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +67,7 @@ type query struct {
 	digest call.Digest // zero: not shared
 	at     call.Cursor // the attempt to make
 	intent *intent     // of a call that must not be repeated
+	claim  *claim      // towards other runs; nil: they do not share it
 	task   *task
 }
 
@@ -134,38 +134,22 @@ func (c *caller) follow(ctx context.Context, shared *call.Shared) (found, error)
 	return f, nil
 }
 
-// claimed makes the call under a claim that other runs respect, where its tool allows reuse across runs. A hold
-// gives the claim up first, so that whoever comes back first makes the call (H10).
+// claimed makes the call under a claim that other runs respect, where its tool allows reuse across runs. A hold gives
+// the claim up before anybody hears of it (H10).
 func (c *caller) claimed(ctx context.Context, q query) (call.Answer, call.Cursor, error) {
 	if q.tool.Cache <= 0 {
 		return c.attempt(ctx, q)
 	}
-	lasts := c.claimLasts(q)
-	look, err := c.receipts.Claim(ctx, q.tool.Name, q.digest, c.run, time.Now().Add(lasts), c.since)
-	switch {
-	case err != nil:
-		return call.Answer{}, q.at, fmt.Errorf("claim of %s: %w", q.id, err)
-	case look.Hit && look.Run == c.run:
-		c.stats.reused.Add(1)
-		return call.Answer{Outcome: call.Result, Value: look.Value}, q.at, nil
-	case look.Hit:
-		c.stats.cached.Add(1)
-		return call.Answer{Outcome: call.Result, Value: look.Value}, q.at, nil
-	case !look.Busy.IsZero():
-		return call.Answer{Outcome: call.Held, Until: look.Busy}, q.at, nil
+	k, err := c.look(ctx, q)
+	if err != nil {
+		return call.Answer{}, q.at, err
 	}
-	stopRenewing := c.renew(q, &look, lasts)
+	if a, ok := k.found(); ok {
+		return a, q.at, nil
+	}
+	q.claim = k
 	a, at, err := c.attempt(ctx, q)
-	stopRenewing()
-	durable, cancel := context.WithTimeout(context.WithoutCancel(ctx), durableWrite)
-	defer cancel()
-	if err == nil && (a.Outcome == call.Result || a.Outcome == call.Missing) {
-		return a, at, c.receipts.Settle(durable, q.tool.Name, q.digest, look, c.run, valueOf(a), q.tool.Cache)
-	}
-	if release := c.receipts.Release(durable, q.tool.Name, q.digest, look); release != nil && err == nil {
-		err = fmt.Errorf("claim of %s could not be released: %w", q.id, release)
-	}
-	return a, at, err
+	return a, at, k.end(ctx, a, err)
 }
 
 // durableWrite bounds a write that survives the cancellation of its caller.

@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"time"
 
 	"sluice/internal/core/call"
@@ -10,35 +12,90 @@ import (
 // claimMargin is what a claim lasts longer than its call should take.
 const claimMargin = 10 * time.Second
 
-// claimLasts is how long the claim of a call is made for: for the call, and for twice the time that those before it in
-// the queue take if nobody else asks the provider.
-func (c *caller) claimLasts(q query) time.Duration {
-	lasts := q.tool.Timeout + c.budget.Limit + claimMargin
-	if l := c.lanes[q.tool.Provider.Name]; l != nil {
-		lasts += 2 * l.queueTime()
-	}
-	return lasts
+// claim is a call's right to be made, towards other runs that want the same. It is taken when the call's turn has come,
+// and not before: whoever waits for a turn blocks nobody, and pays for no claim that it must give up again.
+type claim struct {
+	c     *caller
+	q     query
+	lasts time.Duration
+	look  call.Lookup // what was found last
+	taken bool
+	stop  func() // ends the renewing
 }
 
-// queueTime is how long the calls that wait here take under the provider's limits.
-func (l *lane) queueTime() time.Duration {
-	l.mu.Lock()
-	waiting := len(l.queue)
-	l.mu.Unlock()
-	var longest time.Duration
-	for _, limit := range l.provider.Limits {
-		longest = max(longest, time.Duration(waiting)*limit.Per/time.Duration(max(limit.Rate, 1)))
+// look finds a result that exists already, or who is making the call. The claim is still to be taken. A row that comes
+// back after its provider's hold has looked before, and leaves it to the claim to find out: each look is billed.
+func (c *caller) look(ctx context.Context, q query) (*claim, error) {
+	k := &claim{c: c, q: q, lasts: q.tool.Timeout + c.budget.Limit + claimMargin}
+	if t := q.task; t.Scope != "" && !t.heldAt.Equal(t.looked) {
+		t.looked = t.heldAt
+		return k, nil
 	}
-	return longest
+	var err error
+	if k.look, err = c.receipts.Look(ctx, q.tool.Name, q.digest, c.run, c.since); err != nil {
+		return nil, fmt.Errorf("claim of %s: %w", q.id, err)
+	}
+	return k, nil
 }
 
-// renew keeps a claim while its call is under way, however long it waits for its turn: where the claim ran out, another
-// run would pay for the same call. The claim is the caller's again when the function that it returns has returned.
-func (c *caller) renew(q query, look *call.Lookup, lasts time.Duration) func() {
+// take makes the call this run's. If that cannot be, it returns the answer that the call has without being made.
+func (k *claim) take(ctx context.Context) (answer *reply) {
+	if k == nil || k.taken {
+		return nil
+	}
+	var err error
+	k.look, err = k.c.receipts.Claim(ctx, k.q.tool.Name, k.q.digest, k.c.run, time.Now().Add(k.lasts), k.c.since, k.look)
+	if err != nil {
+		return &reply{err: fmt.Errorf("claim of %s: %w", k.q.id, err)}
+	}
+	if a, ok := k.found(); ok {
+		return &reply{Answer: a}
+	}
+	k.taken, k.stop = true, k.renew()
+	return nil
+}
+
+// found is the answer of a call that was made, or is being made.
+func (k *claim) found() (call.Answer, bool) {
+	switch {
+	case k.look.Hit && k.look.Run == k.c.run:
+		k.c.stats.reused.Add(1)
+		return call.Answer{Outcome: call.Result, Value: k.look.Value}, true
+	case k.look.Hit:
+		k.c.stats.cached.Add(1)
+		return call.Answer{Outcome: call.Result, Value: k.look.Value}, true
+	case !k.look.Busy.IsZero():
+		return call.Answer{Outcome: call.Held, Until: k.look.Busy}, true
+	}
+	return call.Answer{}, false
+}
+
+// end keeps the result in place of the claim, or gives the claim up, so that whoever comes back first makes the call
+// (H10).
+func (k *claim) end(ctx context.Context, a call.Answer, err error) error {
+	if !k.taken {
+		return err
+	}
+	k.stop()
+	durable, cancel := context.WithTimeout(context.WithoutCancel(ctx), durableWrite)
+	defer cancel()
+	tool, r := k.q.tool, k.c.receipts
+	if err == nil && (a.Outcome == call.Result || a.Outcome == call.Missing) {
+		return r.Settle(durable, tool.Name, k.q.digest, k.look, k.c.run, valueOf(a), tool.Cache)
+	}
+	if release := r.Release(durable, tool.Name, k.q.digest, k.look); release != nil && err == nil {
+		err = fmt.Errorf("claim of %s could not be released: %w", k.q.id, release)
+	}
+	return err
+}
+
+// renew keeps the claim while its call is under way: where it ran out, another run would pay for the same call. It is the
+// caller's again when the function that it returns has returned.
+func (k *claim) renew() func() {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		tick := time.NewTicker(lasts / 2)
+		tick := time.NewTicker(k.lasts / 2)
 		defer tick.Stop()
 		for {
 			select {
@@ -47,7 +104,7 @@ func (c *caller) renew(q query, look *call.Lookup, lasts time.Duration) func() {
 				return
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), durableWrite)
-			err := c.receipts.Renew(ctx, q.tool.Name, q.digest, look, c.run, time.Now().Add(lasts))
+			err := k.c.receipts.Renew(ctx, k.q.tool.Name, k.q.digest, &k.look, k.c.run, time.Now().Add(k.lasts))
 			cancel()
 			if err != nil {
 				return // it runs out, or has: the call is made all the same, and its result serves
@@ -55,4 +112,26 @@ func (c *caller) renew(q query, look *call.Lookup, lasts time.Duration) func() {
 		}
 	}()
 	return func() { close(stop); <-stopped }
+}
+
+// claimed takes the claims of a batch, side by side, and answers the calls that need not be made. It returns the others.
+func (l *lane) claimed(ctx context.Context, batch []*turn) []*turn {
+	answers := make([]*reply, len(batch))
+	var wg sync.WaitGroup
+	for i, t := range batch {
+		if t.claim != nil && !t.claim.taken {
+			wg.Go(func() { answers[i] = t.claim.take(ctx) })
+		}
+	}
+	wg.Wait()
+	left := batch[:0]
+	for i, t := range batch {
+		if answers[i] == nil {
+			left = append(left, t)
+			continue
+		}
+		l.unsent(t)
+		t.answer <- *answers[i]
+	}
+	return left
 }

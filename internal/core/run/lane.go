@@ -25,7 +25,6 @@ type lane struct {
 	journal  *sheet.Journal
 	owned    func(time.Time) error // whether the shard is still the slice's
 	budget   time.Duration
-	linger   time.Duration // how long a call waits for company, where every batch is billed
 	stats    *tally
 
 	mu        sync.Mutex
@@ -38,6 +37,7 @@ type lane struct {
 	flushedAt time.Time // the closing that they were counted for
 	draining  bool
 	holding   holding
+	batching  batching
 	kick      chan struct{}
 	sent      sync.WaitGroup
 }
@@ -46,9 +46,11 @@ type lane struct {
 type turn struct {
 	attempt call.Attempt
 	intent  *intent // of a call that must not be repeated; nil for others
+	claim   *claim  // of a call that other runs may be making; nil for others
 	seq     int64
 	since   time.Time
 	paused  bool // its row has given its place up
+	parcel  *parcel
 	answer  chan reply
 }
 
@@ -61,7 +63,7 @@ type reply struct {
 func newLane(p *mapspec.Provider, s *slice) *lane {
 	return &lane{
 		provider: p, gateway: s.ports.Gateway, pool: s.pool, progress: s.progress, journal: s.journal, owned: s.owned, stats: s.tally,
-		budget: s.set.Budget.Limit, linger: s.set.Linger, kick: make(chan struct{}, 1),
+		budget: s.set.Budget.Limit, batching: newBatching(p, s.set.Linger, s.set.Budget.Limit), kick: make(chan struct{}, 1),
 	}
 }
 
@@ -70,15 +72,15 @@ const troubleWait = 20 * time.Millisecond
 
 // do queues the attempt and returns its answer. It never waits longer than the head of the queue can be served
 // within the resident budget; past that it returns a hold.
-func (l *lane) do(ctx context.Context, a call.Attempt, in *intent) reply {
+func (l *lane) do(ctx context.Context, a call.Attempt, in *intent, k *claim) reply {
 	if ctx.Err() != nil {
 		return reply{err: context.Cause(ctx)}
 	}
-	t := &turn{attempt: a, intent: in, since: time.Now(), answer: make(chan reply, 1)}
+	t := &turn{attempt: a, intent: in, claim: k, since: time.Now(), answer: make(chan reply, 1)}
 	l.mu.Lock()
 	t.seq = l.seq
 	l.seq++
-	t.paused = len(l.queue) > 0 && l.queue[0].paused || l.closed.After(time.Now())
+	t.paused = len(l.queue) > 0 && l.queue[0].paused || l.closed.After(time.Now()) || l.batching.gathers(len(l.queue))
 	if t.paused {
 		l.holding.stand.CompareAndSwap(vacant, moving)
 		l.pool.pause() // before the pump can see the turn and take a place for it
@@ -193,17 +195,21 @@ func (l *lane) next(now time.Time) ([]*turn, time.Duration) {
 	if l.journal.Trouble() {
 		return nil, troubleWait
 	}
-	if wait := l.queue[0].since.Add(l.linger).Sub(now); wait > 0 && len(l.queue) < batchSize {
+	most, wait := l.batching.room(now, len(l.queue))
+	if wait = max(wait, l.company(now, most)); wait > 0 {
 		return nil, wait
 	}
 	n := 0
-	for n < len(l.queue) && n < batchSize {
+	for n < len(l.queue) && n < most {
 		t := l.queue[n]
 		if t.paused && !l.pool.unpause(false) {
 			break
 		}
 		t.paused = false
 		n++
+	}
+	if n > 0 {
+		l.batching.send(now, l.queue[:n])
 	}
 	batch := slices.Clone(l.queue[:n])
 	l.queue = slices.Delete(l.queue, 0, n)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sluice/internal/core/call"
+	"sluice/internal/core/pacer"
 )
 
 // refuse answers every waiting call with an error that ends the slice, under the lock.
@@ -49,7 +50,8 @@ func (l *lane) turnAt() time.Time {
 		if limit.Per <= l.budget {
 			continue
 		}
-		if later := l.closed.Add(time.Duration(l.flushed/limit.Rate) * limit.Per); later.After(at) {
+		window := pacer.Rule{Rate: limit.Rate, Per: limit.Per}.Window()
+		if later := l.closed.Add(time.Duration(l.flushed/limit.Rate) * window); later.After(at) {
 			at = later
 		}
 	}
@@ -61,6 +63,11 @@ func (l *lane) turnAt() time.Time {
 // their place in the queue.
 func (l *lane) send(ctx context.Context, batch []*turn) {
 	defer l.sent.Done()
+	var took time.Duration
+	defer func() { l.ended(took) }()
+	if batch = l.claimed(ctx, batch); len(batch) == 0 {
+		return
+	}
 	attempts := make([]call.Attempt, len(batch))
 	for i, t := range batch {
 		attempts[i] = t.attempt
@@ -82,7 +89,8 @@ func (l *lane) send(ctx context.Context, batch []*turn) {
 		}
 		batch[i].answer <- reply{Answer: a, sent: sent}
 	})
-	l.stats.batch(time.Since(sent))
+	took = time.Since(sent)
+	l.stats.batch(took)
 	if err == nil {
 		return
 	}
@@ -126,6 +134,7 @@ func later(a, b time.Time) time.Time {
 
 // again puts a refused call back into the queue; its row gives its place up.
 func (l *lane) again(t *turn) {
+	l.unsent(t)
 	t.paused = true
 	l.holding.stand.CompareAndSwap(vacant, moving)
 	l.pool.pause()

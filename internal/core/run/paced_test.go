@@ -93,6 +93,8 @@ type paced struct {
 	*world
 	site  *site
 	tools string
+	bulk  bool                            // as in the cloud
+	wrap  func(call.Gateway) call.Gateway // nil: the gateway as it is
 }
 
 func newPaced(t *testing.T, tbl table.Table, provider string) *paced {
@@ -118,10 +120,15 @@ func (noKeys) Resolve(context.Context, string) (string, error) { return "", nil 
 
 // process works slices to the end of the run, as one process does, and returns how often it parked.
 func (p *paced) process(name string, job *run.Job) (parks int) {
-	exec := gateway.New(gateway.Config{Catalogue: job.Tools, Sender: p.site, Secrets: noKeys{}, Pacer: pacer.New(p.tbl, name)})
+	paces := pacer.New(p.tbl, name)
+	paces.Bulk = p.bulk
+	exec := gateway.New(gateway.Config{Catalogue: job.Tools, Sender: p.site, Secrets: noKeys{}, Pacer: paces})
 	defer exec.Close(context.Background())
 	for {
 		ports := run.Ports{Store: p.st, Gateway: exec, Owner: name + itoa(parks)}
+		if p.wrap != nil {
+			ports.Gateway = p.wrap(exec)
+		}
 		res, err := job.Slice(p.t.Context(), ports, 0, p.settings)
 		switch {
 		case err != nil:

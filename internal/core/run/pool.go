@@ -180,6 +180,13 @@ func (p *pool) unpause(force bool) bool {
 	return true
 }
 
+// places is how many rows more may be at work, and whether no rows are under way but so many at work and so many turning.
+func (p *pool) places(atWork, turning int) (free int, only bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(p.limit-p.atWork, 0), p.atWork == atWork && p.turning == turning
+}
+
 // drain stops admitting; rows at work go on to their next saved state.
 func (p *pool) drain(err error) {
 	p.mu.Lock()

@@ -13,6 +13,7 @@ type task struct {
 	sheet.Pending
 	residency hold.Residency // of its open call
 	heldAt    time.Time
+	looked    time.Time // the hold after which it has called
 	eligible  time.Time // when it may run again
 	slot      int       // in its heap
 }
