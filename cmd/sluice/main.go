@@ -19,6 +19,6 @@ func main() {
 	}
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, signals: signals}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, signals: signals, getenv: os.Getenv}
 	os.Exit(a.run(os.Args[1:]))
 }
