@@ -11,7 +11,7 @@ LINT      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: help build demo test check race e2e cloud localstack zips short-fuzz bench-module infra-module lint fuzz bench clean go-is-there cc-is-there node-is-there
+.PHONY: help build demo test check race e2e page cloud localstack zips short-fuzz bench-module infra-module lint fuzz bench clean go-is-there cc-is-there node-is-there browser-is-there
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ build: go-is-there ## Build the commands into bin/: sluice, and providersim, whi
 demo: build ## Build everything and run examples/ against simulated providers (about a minute)
 	@examples/demo.sh
 
-test: check race e2e cloud short-fuzz bench-module infra-module ## Everything that must hold: format, vet, all tests with the race detector, short fuzzing
+test: check race e2e page cloud short-fuzz bench-module infra-module ## Everything that must hold: format, vet, all tests with the race detector, short fuzzing
 
 check: go-is-there ## gofmt and go vet
 	@files=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
@@ -36,6 +36,9 @@ race: go-is-there cc-is-there ## Tests with the race detector; PKG=./internal/co
 # By itself: it holds the built programs against the clock, and other tests would take the processor away from them.
 e2e: go-is-there ## The built programs over real sockets: the demo, kills, limits, outages, memory (about two minutes)
 	$(GO) test -timeout 15m $(TESTFLAGS) ./e2e/laptop
+
+page: go-is-there browser-is-there ## The page in a real browser, without a window (about a minute)
+	$(GO) test -timeout 10m $(TESTFLAGS) ./e2e/page
 
 cloud: go-is-there node-is-there ## Deploys to an emulator of AWS, and runs the demo and more there (about ten minutes the first time)
 	$(GO) test -timeout 30m $(TESTFLAGS) ./e2e/cloud
@@ -89,3 +92,8 @@ cc-is-there:
 
 node-is-there:
 	@for tool in node npm python3; do command -v $$tool >/dev/null || { echo "$$tool is needed: the emulator of AWS and the CDK command line run on Node.js 20 and Python 3.10, or newer." >&2; exit 1; }; done
+
+browser-is-there:
+	@for browser in "$${SLUICE_E2E_BROWSER:-}" chromium chromium-browser google-chrome google-chrome-stable; do \
+		test -n "$$browser" && command -v "$$browser" >/dev/null && exit 0; done; \
+		echo "Chromium or Chrome is needed to look at the page (Debian: apt-get install chromium); SLUICE_E2E_BROWSER names one that is not on the path." >&2; exit 1

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { confirm } from "./dialog.js";
-import { el, show } from "./dom.js";
+import { el, setText, show } from "./dom.js";
 import { plural, visible } from "./text.js";
 
 const going = new Set(["staging", "running", "parked"]);
@@ -12,23 +12,31 @@ export function actions(base, id, page) {
   const name = visible(id);
   const post = (verb) => ask(`${base}/${verb}`, { method: "POST", body: {} });
   let run = null;
+  const problem = el("p", { class: "error", role: "alert", hidden: true });
+  const failed = (error) => {
+    if (error?.kind === "key") page.report(error);
+    setText(problem, error ? visible(error.message) : "");
+    show(problem, Boolean(error));
+  };
 
   // at once is for what can be undone.
   const atOnce = (verb, said) => async (event) => {
     const button = event.currentTarget;
     button.disabled = true;
+    failed(null);
     try {
       await post(verb);
       page.announce(said);
       page.refresh();
     } catch (error) {
-      page.report(error);
+      failed(error);
     } finally {
       button.disabled = false;
     }
   };
   const asked = (question) => async () => {
     const q = question();
+    failed(null);
     if (await confirm({ ...q, run: () => post(q.verb) })) {
       page.announce(q.said);
       page.refresh();
@@ -56,9 +64,9 @@ export function actions(base, id, page) {
     ],
   };
   const nodes = Object.entries(buttons).map(([verb, [when, label, listener]]) => ({ verb, when, node: el("button", { type: "button", id: `do-${verb}`, hidden: true, on: { click: listener } }, label) }));
-  const save = downloads(base, id, page);
+  const save = downloads(base, id, failed);
   return {
-    node: el("div", { class: "buttons", role: "group", "aria-label": "What can be done" }, nodes.map(({ node }) => node), save.node),
+    node: el("div", { class: "buttons", role: "group", "aria-label": "What can be done" }, nodes.map(({ node }) => node), save.node, problem),
     update(fresh) {
       run = fresh;
       for (const { verb, when, node } of nodes) show(node, when.has(run.status) && (verb !== "retry" || run.failed > 0));
@@ -68,8 +76,9 @@ export function actions(base, id, page) {
 }
 
 // downloads is the finished table. The API answers with an address that works for a while, or on a laptop for this page.
-function downloads(base, id, page) {
+function downloads(base, id, failed) {
   const fetchIt = async () => {
+    failed(null);
     try {
       const { value } = await ask(`${base}/export`);
       const link = document.createElement("a");
@@ -80,7 +89,7 @@ function downloads(base, id, page) {
       link.click();
       link.remove();
     } catch (error) {
-      page.report(error);
+      failed(error);
     }
   };
   return { node: el("button", { type: "button", id: "do-download", class: "primary", hidden: true, on: { click: fetchIt } }, "Download the table") };

@@ -1,4 +1,5 @@
-// All runs, newest first.
+// All runs. The API lists them by their ids, of which those that it makes itself sort by time; within what is shown the
+// newest comes first, however it is called.
 
 import { ask, now, withQuery } from "./api.js";
 import { badge, el, keyed, setAttr, setText, show } from "./dom.js";
@@ -17,13 +18,13 @@ export function listView(parameters, page) {
   const table = el(
     "table",
     { class: "runs" },
-    el("caption", { class: "unseen" }, "Runs, newest first"),
+    el("caption", { class: "unseen" }, "Runs"),
     el("thead", {}, el("tr", {}, columns.map((name) => el("th", { scope: "col", class: `c-${name.toLowerCase()}${numbers.has(name) ? " number" : ""}` }, name)))),
     body,
   );
   const empty = el("p", { class: "empty" });
-  const older = el("a", { class: "button", href: "#/", rel: "next" }, "Older runs");
-  const newest = el("a", { class: "button", href: "#/" }, "Newest runs");
+  const older = el("a", { class: "button", href: "#/", rel: "next" }, "More runs");
+  const newest = el("a", { class: "button", href: "#/" }, "First page");
   const parts = [];
   show(table, false);
   show(older, false);
@@ -33,10 +34,11 @@ export function listView(parameters, page) {
     load: (signal) => ask(withQuery("runs", { before }), { signal }),
     show({ runs = [], next }) {
       page.title("Runs · Sluice");
+      runs.sort((a, b) => new Date(b.createdAt) - new Date(a.createdAt));
       keyed(body, runs, (run) => run.run, (run) => lineOf(run, parts));
       show(table, runs.length > 0);
       show(empty, runs.length === 0);
-      setText(empty, before ? "There are no older runs." : "There are no runs yet. One is started by `sluice run`, or by POST /runs.");
+      setText(empty, before ? "There are no more runs." : "There are no runs yet. One is started by `sluice run`, or by POST /runs.");
       show(older, Boolean(next));
       if (next) setAttr(older, "href", `#/?${new URLSearchParams({ before: next })}`);
       this.tick(now());
