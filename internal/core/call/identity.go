@@ -59,8 +59,9 @@ func SharedID(run string, d Digest) ID { return ID(run + "/=" + d.String()) }
 
 // Cursor is where a call stands among its attempts. It outlives parks and crashes (R6, R8).
 type Cursor struct {
-	Next    int // number of the next attempt, from 0; it counts against the tool's `retry.attempts` (R7)
-	Refused int // definite refusals so far, each of which moves the call to a new request id
+	Next    int    // number of the next attempt, from 0; it counts against the tool's `retry.attempts` (R7)
+	Refused int    // definite refusals so far, each of which moves the call to a new request id
+	Batch   *Batch // with whom it must be sent again, if at all; nil: by itself, or with anybody
 }
 
 // Request is the id of the call's physical request: it stays the same over ambiguous failures and moves on only

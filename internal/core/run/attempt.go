@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"sluice/internal/core/call"
@@ -18,47 +17,67 @@ func (c *caller) attempt(ctx context.Context, q query) (call.Answer, call.Cursor
 		return call.Answer{}, at, fmt.Errorf("no lane for provider %q", q.tool.Provider.Name)
 	}
 	id := c.identity(q)
-	sent := call.Attempt{
+	r := l.do(ctx, &turn{tool: q.tool, place: q.place, intent: q.intent, claim: q.claim, bound: at.Batch, attempt: call.Attempt{
 		Tool: q.tool.Name, Input: q.input, RequestID: id.Request(at.Refused), Fence: id.Fence(),
 		Number: at.Next, Retry: at.Next > 0 || !q.task.heldAt.IsZero(),
-	}
-	r := l.do(ctx, sent, q.intent, q.claim)
+	}})
 	if r.err != nil {
 		return r.Answer, at, r.err
 	}
-	c.count(r.Answer)
 	if r.Refusal() && q.tool.Fence == "" {
 		at.Refused++ // a fenced call keeps its id with its fence
 	}
-	switch r.Outcome {
-	case call.Held:
-		if over := c.progress.over(q.tool.Provider, r.Scope); over != nil {
-			return call.Answer{Outcome: call.Failed, Error: over}, at, nil
+	a := r.Answer
+	switch {
+	case a.Outcome == call.Retry:
+		if a.Dispatched && !a.Refusal() {
+			at.Batch = r.batch // it may have arrived
 		}
-	case call.Unknown:
-		return unknownAt(r, sent), at, nil
-	case call.Retry:
-		a, at := c.backoff(q, at, r.Answer)
-		return a, at, nil
+		a, at = c.backoff(q, at, r)
+	case a.Outcome == call.Held:
+		if over := c.progress.over(q.tool.Provider, a.Scope); over != nil {
+			a = call.Answer{Outcome: call.Failed, Error: over}
+		}
 	}
-	return r.Answer, at, nil
+	if a.Outcome == call.Failed && r.Outcome != call.Failed && at.Batch != nil {
+		a.Outcome = call.Unknown // made again by itself, it would be another request
+	}
+	if a.Outcome == call.Unknown {
+		a.Error = q.unknown(at, a, r)
+	}
+	return a, at, nil
 }
 
-// unknownAt says which request it is whose outcome nobody knows.
-func unknownAt(r reply, sent call.Attempt) call.Answer {
+// unknown says which request it is whose outcome nobody knows.
+func (q *query) unknown(at call.Cursor, a call.Answer, r reply) *call.Error {
 	e := call.Error{Code: call.OutcomeUnknown, Message: "the gateway gave no reason"}
-	if r.Error != nil {
-		e = *r.Error
+	if a.Error != nil {
+		e = *a.Error
 	}
-	r.Error = e.Of(call.Dispatch{Tool: sent.Tool, Request: sent.RequestID, Attempt: sent.Number, At: r.sent.UTC()})
-	return r.Answer
+	if e.Code != call.OutcomeUnknown {
+		e.Code, e.Message = call.OutcomeUnknown, e.Message+"; the call may have been executed, and can only be repeated together with those that it was sent with"
+	}
+	d := call.Dispatch{Tool: q.tool.Name, Request: r.asked.RequestID, Attempt: r.asked.Number}
+	if !r.sent.IsZero() {
+		d.At = r.sent.UTC()
+	}
+	if at.Batch != nil {
+		d.Request = at.Batch.ID // what its provider knows it by
+	}
+	return e.Of(d)
 }
 
 // backoff decides about a failure that may pass: until when it is waited, or that it is final.
-func (c *caller) backoff(q query, at call.Cursor, a call.Answer) (call.Answer, call.Cursor) {
-	now := time.Now()
+func (c *caller) backoff(q query, at call.Cursor, r reply) (call.Answer, call.Cursor) {
+	now, a, jitter := time.Now(), r.Answer, string(q.id)
+	if q.tool.Batch != nil {
+		jitter = r.asked.RequestID // those that were sent together come back together
+	}
 	if a.Dispatched || a.Charged {
 		at.Next++
+		if at.Batch != nil {
+			at.Next = max(at.Next, r.asked.Number+1) // they end together, too
+		}
 		q.task.Unsent = time.Time{}
 	} else if q.task.Unsent.IsZero() {
 		q.task.Unsent = now.UTC()
@@ -72,19 +91,8 @@ func (c *caller) backoff(q query, at call.Cursor, a call.Answer) (call.Answer, c
 	if !q.task.Unsent.IsZero() {
 		tries = int(now.Sub(q.task.Unsent) / (2 * time.Second)) // no attempt is charged, but each wait is longer
 	}
-	until := now.Add(hold.Backoff(tries, string(q.id)))
+	until := now.Add(hold.Backoff(tries, jitter))
 	return call.Answer{Outcome: call.Held, Until: later(until, a.Until), Scope: a.Scope, Error: a.Error}, at
-}
-
-// count books a physical answer. A refused attempt that was not dispatched is no dispatch (Q7).
-func (c *caller) count(a call.Answer) {
-	if a.Dispatched {
-		c.stats.dispatched.Add(1)
-		if a.Outcome == call.Held && a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden {
-			c.stats.refused.Add(1)
-		}
-	}
-	c.stats.cost.Add(a.CostMicros)
 }
 
 // settle says what an answer is to the row.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -59,9 +60,24 @@ func (t *tally) batch(took time.Duration) {
 	}
 }
 
+// count books a request. One that was not dispatched is none (Q7). A tally need not be there.
+func (t *tally) count(a call.Answer) {
+	if t == nil {
+		return
+	}
+	if a.Dispatched {
+		t.dispatched.Add(1)
+		if a.Outcome == call.Held && a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden {
+			t.refused.Add(1)
+		}
+	}
+	t.cost.Add(a.CostMicros)
+}
+
 // query is a logical call that is about to be made, or made again.
 type query struct {
 	id     call.ID
+	place  call.Place
 	tool   *mapspec.Tool
 	input  json.RawMessage
 	digest call.Digest // zero: not shared

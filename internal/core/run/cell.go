@@ -142,6 +142,12 @@ func (r *row) step(ctx context.Context, c, p int, column *mapspec.Column, lastSt
 	step := &column.Steps[p]
 	rec := sheet.Receipt{Column: c, Step: p}
 	q, with, fail := r.query(c, p, step)
+	if fail == nil && q.at.Batch != nil {
+		var err error
+		if fail, err = r.rejoin(ctx, &q); err != nil {
+			return nil, result{err: err}
+		}
+	}
 	if fail == nil {
 		var hold result
 		if rec, hold = r.ask(ctx, q, with, rec, step, column.Waterfall); hold.hold != nil || hold.err != nil {
@@ -179,17 +185,20 @@ func (r *row) query(c, p int, step *mapspec.Step) (query, map[string]any, *call.
 	if err != nil {
 		return query{}, nil, &call.Error{Code: "BAD_INPUT", Message: err.Error()}
 	}
-	q := query{id: call.NewID(r.s.job.Run.ID, r.task.Row, c, p), tool: step.Tool, input: input, task: r.task}
+	q := query{
+		id: call.NewID(r.s.job.Run.ID, r.task.Row, c, p), place: call.Place{Row: r.task.Row, Column: c, Step: p},
+		tool: step.Tool, input: input, task: r.task,
+	}
 	if step.Tool.Idempotent {
 		q.digest = call.DigestOf(step.Tool, input)
 	}
 	if cursor := r.state.Cursor(c, p); cursor != nil {
-		q.at = call.Cursor{Next: cursor.Next, Refused: cursor.Refused}
+		q.at = call.Cursor{Next: cursor.Next, Refused: cursor.Refused, Batch: cursor.Batch}
 		if cursor.Intended {
 			return query{}, nil, diedWith(q, cursor)
 		}
 	}
-	if !step.Tool.Repeatable() {
+	if !step.Tool.Repeatable() || binds(step.Tool) {
 		q.intent = &intent{pages: r.s.pages, page: r.page, entry: sheet.Entry{
 			Row: r.task.Row, Receipt: sheet.Receipt{Column: c, Step: p}, Next: q.at.Next, Refused: q.at.Refused}}
 	}
@@ -233,7 +242,7 @@ func cursorEntry(row int64, rec sheet.Receipt, q query, at call.Cursor) *sheet.E
 	if at == q.at && q.intent == nil {
 		return nil
 	}
-	return &sheet.Entry{Kind: sheet.Tried, Row: row, Receipt: sheet.Receipt{Column: rec.Column, Step: rec.Step}, Next: at.Next, Refused: at.Refused}
+	return &sheet.Entry{Kind: sheet.Tried, Row: row, Receipt: sheet.Receipt{Column: rec.Column, Step: rec.Step}, Next: at.Next, Refused: at.Refused, Batch: at.Batch}
 }
 
 // accept applies the step's own expressions to a result.

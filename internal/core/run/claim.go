@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,24 +115,41 @@ func (k *claim) renew() func() {
 	return func() { close(stop); <-stopped }
 }
 
-// claimed takes the claims of a batch, side by side, and answers the calls that need not be made. It returns the others.
-func (l *lane) claimed(ctx context.Context, batch []*turn) []*turn {
-	answers := make([]*reply, len(batch))
+// claimed takes the claims of the units' calls, side by side, and answers those that need not be made. It returns the
+// units that have others.
+func (l *lane) claimed(ctx context.Context, units []*unit) []*unit {
+	answers := map[*turn]*reply{}
+	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for i, t := range batch {
-		if t.claim != nil && !t.claim.taken {
-			wg.Go(func() { answers[i] = t.claim.take(ctx) })
+	for _, u := range units {
+		for _, t := range u.turns {
+			if t.claim == nil || t.claim.taken {
+				continue
+			}
+			wg.Go(func() {
+				if r := t.claim.take(ctx); r != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					answers[t] = r
+				}
+			})
 		}
 	}
 	wg.Wait()
-	left := batch[:0]
-	for i, t := range batch {
-		if answers[i] == nil {
-			left = append(left, t)
-			continue
-		}
-		l.unsent(t)
-		t.answer <- *answers[i]
+	if len(answers) == 0 {
+		return units
 	}
-	return left
+	return slices.DeleteFunc(units, func(u *unit) bool {
+		u.turns = slices.DeleteFunc(u.turns, func(t *turn) bool {
+			if answers[t] == nil {
+				return false
+			}
+			l.reply(t, *answers[t])
+			return true
+		})
+		if len(u.turns) == 0 {
+			l.unsent(u)
+		}
+		return len(u.turns) == 0
+	})
 }

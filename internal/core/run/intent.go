@@ -8,54 +8,80 @@ import (
 	"sluice/internal/core/sheet"
 )
 
-// intent is the note in the journal that a call which must not be repeated is about to be dispatched (T8). If the
-// process dies before the answer is saved, the note is what is left of the call: its outcome is unknown then, and it
-// is not paid for a second time.
+// intent is the note in the journal that a call is about to be dispatched. A call that must not be repeated is noted as
+// intended (T8): if the process dies before the answer is saved, the note is what is left of it. Its outcome is unknown
+// then, and it is not paid for a second time. A call that may only be repeated together with those that it was sent with
+// is noted with them (bound.go).
 type intent struct {
 	pages *pages
 	page  *openPage
-	entry sheet.Entry // Intended; a Tried of the same call takes it back
+	entry sheet.Entry // place and cursor of the call
 }
 
-// intend makes the intents of a batch durable, together.
-func intend(ctx context.Context, batch []*turn) error {
+// intend makes the notes of units durable, together.
+func intend(ctx context.Context, units []*unit) error {
 	var last sheet.Ticket
-	for _, t := range batch {
-		if t.intent == nil {
+	for _, u := range units {
+		first := u.turns[0]
+		if first.intent == nil {
 			continue
 		}
-		var err error
-		if last, err = t.intent.note(ctx, sheet.Intended); err != nil {
+		note := u.intended
+		if binds(first.tool) {
+			note = u.bind
+		}
+		ticket, err := note(ctx)
+		if err != nil {
 			return err
+		}
+		if ticket != (sheet.Ticket{}) {
+			last = ticket
 		}
 	}
 	return last.Wait(ctx) // groups are committed in order
 }
 
-func (in *intent) note(ctx context.Context, kind sheet.Kind) (sheet.Ticket, error) {
-	e := in.entry
-	e.Kind = kind
-	if kind == sheet.Intended {
-		e.At = time.Now().UnixMilli()
+// intended notes that the unit's calls are about to be dispatched and must not be again.
+func (u *unit) intended(ctx context.Context) (last sheet.Ticket, err error) {
+	for _, t := range u.turns {
+		e := t.intent.entry
+		e.Kind, e.At = sheet.Intended, time.Now().UnixMilli()
+		if len(u.turns) > 1 {
+			e.Batch = &call.Batch{ID: u.asked.RequestID, Size: len(u.turns)}
+		}
+		if last, err = t.intent.note(ctx, e); err != nil {
+			return last, err
+		}
 	}
+	return last, nil
+}
+
+func (in *intent) note(ctx context.Context, e sheet.Entry) (sheet.Ticket, error) {
 	return in.pages.append(ctx, in.page, &e)
 }
 
-// withdraw takes the note of a call back that was provably not dispatched. Nobody waits for it to be durable: the
+// withdraw takes the notes of calls back that were provably not dispatched. Nobody waits for it to be durable: the
 // worst that can come of it is a call whose outcome is called unknown although it was never made.
-func (in *intent) withdraw(ctx context.Context) {
-	if in != nil {
-		_, _ = in.note(ctx, sheet.Tried) // a failure closes the journal, and everybody hears of it
+func withdraw(ctx context.Context, u *unit) {
+	for _, t := range u.turns {
+		if t.intent != nil && t.bound == nil {
+			e := t.intent.entry
+			e.Kind = sheet.Tried
+			_, _ = t.intent.note(ctx, e) // a failure closes the journal, and everybody hears of it
+		}
 	}
 }
 
 // diedWith is the end of a call that was intended, and perhaps made, by a process that died.
 func diedWith(q query, c *sheet.Cursor) *call.Error {
 	d := call.Dispatch{Tool: q.tool.Name, Request: q.id.Request(c.Refused), Attempt: c.Next}
+	if c.Batch != nil {
+		d.Request = c.Batch.ID
+	}
 	if c.At != 0 {
 		d.At = time.UnixMilli(c.At).UTC()
 	}
-	e := call.Error{Code: "OUTCOME_UNKNOWN", Message: "the call may have been made just before the process ended, " +
+	e := call.Error{Code: call.OutcomeUnknown, Message: "the call may have been made just before the process ended, " +
 		"and its tool does not allow repeating it; see whether the provider has it"}
 	return e.Of(d)
 }

@@ -11,7 +11,7 @@ import (
 	"sluice/internal/core/sheet"
 )
 
-// batchSize is how many calls travel to the gateway together.
+// batchSize is how many requests travel to the gateway together.
 const batchSize = 64
 
 // lane is the queue of one provider: calls wait in it for their turn, first come first served, retries first (Q6).
@@ -38,49 +38,68 @@ type lane struct {
 	draining  bool
 	holding   holding
 	batching  batching
+	sizes     map[*mapspec.Tool]int // calls in one request, where the provider takes fewer than the tool says
+	cohorts   map[string]*cohort    // of bound calls, by the request that they share
 	kick      chan struct{}
 	sent      sync.WaitGroup
 }
 
 // turn is a call that waits for its turn.
 type turn struct {
+	tool    *mapspec.Tool
+	place   call.Place
 	attempt call.Attempt
-	intent  *intent // of a call that must not be repeated; nil for others
-	claim   *claim  // of a call that other runs may be making; nil for others
+	intent  *intent     // of a call that must not be repeated, or not by itself; nil for others
+	claim   *claim      // of a call that other runs may be making; nil for others
+	bound   *call.Batch // the request that it is bound to
+	shares  *call.Batch // the request that it is sent in, where that binds
+	cohort  *cohort     // those that it travels with; nil: anybody
 	seq     int64
 	since   time.Time
 	paused  bool // its row has given its place up
-	parcel  *parcel
 	answer  chan reply
 }
 
 type reply struct {
 	call.Answer
-	sent time.Time // when it was about to be dispatched; zero: it was not
-	err  error
+	asked call.Attempt // what was sent, with whomever it travelled
+	batch *call.Batch  // the request that it shared, where that binds
+	sent  time.Time    // when it was about to be dispatched; zero: it was not
+	err   error
+}
+
+// reply answers the call; its row goes on.
+func (l *lane) reply(t *turn, r reply) {
+	if t.paused {
+		l.pool.unpause(true)
+		t.paused = false
+	}
+	t.answer <- r
 }
 
 func newLane(p *mapspec.Provider, s *slice) *lane {
 	return &lane{
 		provider: p, gateway: s.ports.Gateway, pool: s.pool, progress: s.progress, journal: s.journal, owned: s.owned, stats: s.tally,
 		budget: s.set.Budget.Limit, batching: newBatching(p, s.set.Linger, s.set.Budget.Limit), kick: make(chan struct{}, 1),
+		sizes: map[*mapspec.Tool]int{}, cohorts: map[string]*cohort{},
 	}
 }
 
 // troubleWait is how often a lane looks whether results can be saved again.
 const troubleWait = 20 * time.Millisecond
 
-// do queues the attempt and returns its answer. It never waits longer than the head of the queue can be served
+// do queues the call and returns its answer. It never waits longer than the head of the queue can be served
 // within the resident budget; past that it returns a hold.
-func (l *lane) do(ctx context.Context, a call.Attempt, in *intent, k *claim) reply {
+func (l *lane) do(ctx context.Context, t *turn) reply {
 	if ctx.Err() != nil {
 		return reply{err: context.Cause(ctx)}
 	}
-	t := &turn{attempt: a, intent: in, claim: k, since: time.Now(), answer: make(chan reply, 1)}
+	t.since, t.answer = time.Now(), make(chan reply, 1)
 	l.mu.Lock()
+	t.cohort = l.cohortOf(t.bound)
 	t.seq = l.seq
 	l.seq++
-	t.paused = len(l.queue) > 0 && l.queue[0].paused || l.closed.After(time.Now()) || l.batching.gathers(len(l.queue))
+	t.paused = len(l.queue) > 0 && l.queue[0].paused || l.closed.After(time.Now()) || l.batching.gathers(len(l.queue)) || t.tool.Batch != nil
 	if t.paused {
 		l.holding.stand.CompareAndSwap(vacant, moving)
 		l.pool.pause() // before the pump can see the turn and take a place for it
@@ -103,6 +122,9 @@ func (l *lane) interrupted(ctx context.Context, t *turn) reply {
 	i := slices.Index(l.queue, t)
 	if i >= 0 {
 		l.queue = slices.Delete(l.queue, i, i+1)
+		if t.cohort != nil {
+			t.cohort.size--
+		}
 		if t.paused {
 			l.pool.unpause(true)
 		}
@@ -147,10 +169,10 @@ func (l *lane) pump(ctx context.Context) {
 			l.mu.Unlock()
 			return
 		}
-		batch, wait := l.next(time.Now())
-		if len(batch) > 0 {
+		units, wait := l.next(time.Now())
+		if len(units) > 0 {
 			l.sent.Add(1)
-			go l.send(ctx, batch)
+			go l.send(ctx, units)
 			continue
 		}
 		if wait <= 0 {
@@ -165,9 +187,9 @@ func (l *lane) pump(ctx context.Context) {
 	}
 }
 
-// next takes the calls that may be sent now, or says how long to wait (0: until something changes). Where the head
+// next takes what may be sent now, or says how long to wait (0: until something changes). Where the head
 // of the queue would wait past the budget, or the slice drains, the queue is turned into holds.
-func (l *lane) next(now time.Time) ([]*turn, time.Duration) {
+func (l *lane) next(now time.Time) ([]*unit, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.queue) == 0 {
@@ -195,25 +217,43 @@ func (l *lane) next(now time.Time) ([]*turn, time.Duration) {
 	if l.journal.Trouble() {
 		return nil, troubleWait
 	}
-	most, wait := l.batching.room(now, len(l.queue))
-	if wait = max(wait, l.company(now, most)); wait > 0 {
+	units, alone, wait := l.units(now)
+	if len(units) == 0 {
 		return nil, wait
 	}
+	most, full := l.batching.room(now, len(units))
+	if alone {
+		full = max(full, l.company(now, most))
+	}
+	if full > 0 {
+		return nil, full
+	}
+	return l.take(units[:min(len(units), most)], now), wait
+}
+
+// take removes the units from the queue that find a place, under the lock: each needs one, whatever it carries.
+func (l *lane) take(units []*unit, now time.Time) []*unit {
 	n := 0
-	for n < len(l.queue) && n < most {
-		t := l.queue[n]
+	for n < len(units) {
+		t := units[n].turns[0]
 		if t.paused && !l.pool.unpause(false) {
 			break
 		}
 		t.paused = false
 		n++
 	}
-	if n > 0 {
-		l.batching.send(now, l.queue[:n])
+	if n == 0 {
+		return nil
 	}
-	batch := slices.Clone(l.queue[:n])
-	l.queue = slices.Delete(l.queue, 0, n)
-	return batch, 0
+	units = units[:n]
+	for _, u := range units {
+		for _, t := range u.turns {
+			t.seq = -t.seq - 1 // taken
+		}
+	}
+	l.queue = slices.DeleteFunc(l.queue, func(t *turn) bool { return t.seq < 0 })
+	l.batching.send(now, units)
+	return units
 }
 
 // drain turns everything that waits into holds that end at once: the rows stay pending.

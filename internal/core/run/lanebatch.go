@@ -130,12 +130,12 @@ func (l *lane) company(now time.Time, most int) time.Duration {
 func (b *batching) gathers(waiting int) bool { return b.linger > 0 && waiting < 2*batchSize }
 
 // send books a batch that is sent now.
-func (b *batching) send(now time.Time, batch []*turn) {
+func (b *batching) send(now time.Time, batch []*unit) {
 	b.last = now
 	b.flying++
 	p := &parcel{now, len(batch)}
-	for _, t := range batch {
-		t.parcel = p
+	for _, u := range batch {
+		u.parcel = p
 	}
 	if len(b.limits) == 0 {
 		return
@@ -150,11 +150,11 @@ func (b *batching) send(now time.Time, batch []*turn) {
 	b.parcels = append(b.parcels, p)
 }
 
-// unsent books that a call of a batch was not sent after all.
-func (l *lane) unsent(t *turn) {
+// unsent books that a request of a batch was not sent after all.
+func (l *lane) unsent(u *unit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t.parcel.calls--
+	u.parcel.calls--
 }
 
 // ended books the end of a batch.

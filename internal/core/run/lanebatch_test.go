@@ -47,7 +47,7 @@ func TestH17ALaneKeepsCallsThatTheGatewayWouldRefuse(t *testing.T) {
 // Where nothing is billed, a lane leaves it to the gateway.
 func TestALaneThatIsNotBilledSendsAtOnce(t *testing.T) {
 	b := newBatching(&mapspec.Provider{Limits: []mapspec.Limit{{Rate: 1, Per: time.Second}}}, 0, 5*time.Second)
-	b.send(time.Now(), []*turn{{}, {}})
+	b.send(time.Now(), []*unit{{}, {}})
 	if calls, wait := b.room(time.Now(), 99); calls != batchSize || wait != 0 || b.gathers(0) {
 		t.Errorf("%d calls in %v", calls, wait)
 	}

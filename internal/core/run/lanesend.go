@@ -11,11 +11,7 @@ import (
 // refuse answers every waiting call with an error that ends the slice, under the lock.
 func (l *lane) refuse(err error) {
 	for _, t := range l.queue {
-		if t.paused {
-			l.pool.unpause(true)
-			t.paused = false
-		}
-		t.answer <- reply{err: err}
+		l.reply(t, reply{err: err})
 	}
 	clear(l.queue)
 	l.queue = l.queue[:0]
@@ -24,15 +20,11 @@ func (l *lane) refuse(err error) {
 // flush answers every waiting call with a hold, under the lock.
 func (l *lane) flush(now time.Time) {
 	for _, t := range l.queue {
-		if t.paused {
-			l.pool.unpause(true)
-			t.paused = false
-		}
 		until := now
 		if !l.draining {
 			until = l.turnAt()
 		}
-		t.answer <- reply{Answer: call.Answer{Outcome: call.Held, Until: until, Scope: l.scope, Error: l.reason}}
+		l.reply(t, reply{Answer: call.Answer{Outcome: call.Held, Until: until, Scope: l.scope, Error: l.reason}})
 	}
 	clear(l.queue)
 	l.queue = l.queue[:0]
@@ -59,44 +51,69 @@ func (l *lane) turnAt() time.Time {
 	return at
 }
 
-// send executes a batch and hands the answers out. Calls that the gateway refused without dispatching go back to
+// send executes units and hands the answers out. Those that the gateway refused without dispatching go back to
 // their place in the queue.
-func (l *lane) send(ctx context.Context, batch []*turn) {
+func (l *lane) send(ctx context.Context, units []*unit) {
 	defer l.sent.Done()
 	var took time.Duration
 	defer func() { l.ended(took) }()
-	if batch = l.claimed(ctx, batch); len(batch) == 0 {
+	if units = l.claimed(ctx, units); len(units) == 0 {
 		return
 	}
-	attempts := make([]call.Attempt, len(batch))
-	for i, t := range batch {
-		attempts[i] = t.attempt
+	attempts := make([]call.Attempt, len(units))
+	for i, u := range units {
+		attempts[i] = u.compose()
 	}
-	if err := intend(ctx, batch); err != nil {
-		for _, t := range batch {
-			t.answer <- reply{err: err}
-		}
+	if err := intend(ctx, units); err != nil {
+		l.fail(units, err)
 		return
 	}
-	answered, sent := make([]bool, len(batch)), time.Now()
+	answered, sent := make([]bool, len(units)), time.Now()
+	for _, u := range units {
+		u.sent = sent
+	}
 	err := l.gateway.Execute(ctx, attempts, func(i int, a call.Answer) {
 		answered[i] = true
-		l.learn(a)
-		if a.Outcome == call.Refused {
-			batch[i].intent.withdraw(ctx)
-			l.again(batch[i])
-			return
-		}
-		batch[i].answer <- reply{Answer: a, sent: sent}
+		l.answered(ctx, units[i], a)
 	})
 	took = time.Since(sent)
 	l.stats.batch(took)
-	if err == nil {
-		return
+	for i, u := range units {
+		if err != nil && !answered[i] {
+			l.fail([]*unit{u}, err)
+		}
 	}
-	for i, t := range batch {
-		if !answered[i] {
-			t.answer <- reply{err: err}
+}
+
+// answered settles a unit.
+func (l *lane) answered(ctx context.Context, u *unit, a call.Answer) {
+	l.learn(a)
+	l.stats.count(a)
+	l.mu.Lock()
+	l.fits(u, a)
+	l.mu.Unlock()
+	first, n := u.turns[0], len(u.turns)
+	switch {
+	case a.Outcome == call.Refused:
+		withdraw(ctx, u)
+		l.again(u)
+	case a.Split && n > 1 && first.bound == nil:
+		l.halve(u)
+	default:
+		if a.Split && first.bound != nil { // an earlier one may have arrived: its parts would be other requests
+			a.Outcome = call.Unknown
+		}
+		for i, t := range u.turns { // all of them, before the first of their rows can end the slice (H11)
+			l.reply(t, reply{Answer: a.Of(i, n), asked: u.asked, batch: t.shares, sent: u.sent})
+		}
+	}
+}
+
+// fail answers all calls of units with an error that ends the slice.
+func (l *lane) fail(units []*unit, err error) {
+	for _, u := range units {
+		for _, t := range u.turns {
+			l.reply(t, reply{err: err})
 		}
 	}
 }
@@ -132,14 +149,21 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// again puts a refused call back into the queue; its row gives its place up.
-func (l *lane) again(t *turn) {
-	l.unsent(t)
-	t.paused = true
+// again puts a unit back into the queue; its row gives its place up.
+func (l *lane) again(u *unit) {
+	l.unsent(u)
 	l.holding.stand.CompareAndSwap(vacant, moving)
-	l.pool.pause()
+	for _, t := range u.turns {
+		if !t.paused {
+			t.paused = true
+			l.pool.pause()
+		}
+	}
 	l.mu.Lock()
-	l.insert(t)
+	for _, t := range u.turns {
+		t.seq = -t.seq - 1 // back from being taken
+		l.insert(t)
+	}
 	l.mu.Unlock()
 	l.wake()
 }

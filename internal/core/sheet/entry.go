@@ -25,11 +25,12 @@ type Entry struct {
 	Kind Kind  `json:"k"`
 	Row  int64 `json:"r"`
 	Receipt
-	Next    int    `json:"n,omitempty"` // Tried, Intended: number of the attempt
-	Refused int    `json:"u,omitempty"` // Tried, Intended: definite refusals so far, from which the request id follows
-	At      int64  `json:"t,omitempty"` // Intended: when, in milliseconds since 1970
-	Fault   *Fault `json:"f,omitempty"` // RowEnded: why the row failed
-	Cells   Cells  `json:"w,omitempty"` // RowEnded: cells that no receipt carries
+	Next    int         `json:"n,omitempty"` // Tried, Intended: number of the attempt
+	Refused int         `json:"u,omitempty"` // Tried, Intended: definite refusals so far, from which the request id follows
+	At      int64       `json:"t,omitempty"` // Intended: when, in milliseconds since 1970
+	Batch   *call.Batch `json:"b,omitempty"` // Tried, Intended: the request that the call shares with others
+	Fault   *Fault      `json:"f,omitempty"` // RowEnded: why the row failed
+	Cells   Cells       `json:"w,omitempty"` // RowEnded: cells that no receipt carries
 }
 
 // Receipt is the durable result of a call, at its place in the row: what the column keeps of it, or how it ended.
@@ -114,6 +115,9 @@ func appendEntry(b []byte, e *Entry) []byte {
 	if e.At != 0 {
 		b = append(b, `,"t":`...)
 		b = strconv.AppendInt(b, e.At, 10)
+	}
+	if e.Batch != nil {
+		b = appendJSON(append(b, `,"b":`...), e.Batch)
 	}
 	if e.Fault != nil {
 		b = appendJSON(append(b, `,"f":`...), e.Fault)

@@ -90,7 +90,7 @@ func TestJournalReplaysWhatWasAppendedInOrder(t *testing.T) {
 			{Kind: sheet.Received, Row: 3, Receipt: sheet.Receipt{Column: 2, Error: &call.Error{Code: "HTTP_422", Message: "say \"no\"\n"}}},
 			{Kind: sheet.Received, Row: 3, Receipt: sheet.Receipt{Column: 3, Rejected: true}},
 			{Kind: sheet.Received, Row: 3, Receipt: sheet.Receipt{Column: 4, Value: json.RawMessage(`null`)}},
-			{Kind: sheet.Tried, Row: 4, Receipt: sheet.Receipt{Column: 1}, Next: 3, Refused: 2},
+			{Kind: sheet.Tried, Row: 4, Receipt: sheet.Receipt{Column: 1}, Next: 3, Refused: 2, Batch: &call.Batch{ID: "b", Leader: call.Place{Row: 4, Column: 1}, Size: 2, Members: []call.Place{{Row: 4, Column: 1}, {Row: 5, Column: 1, Step: 2}}}},
 			{Kind: sheet.RowEnded, Row: 3, Cells: sheet.Cells{json.RawMessage(`"v"`), nil, json.RawMessage(`null`)}},
 			{Kind: sheet.RowEnded, Row: 9, Fault: &sheet.Fault{Column: "c", Code: "X", Message: "why"}},
 		}

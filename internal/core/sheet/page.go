@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"sluice/internal/core/call"
 	"sluice/internal/core/store"
 )
 
@@ -29,12 +30,13 @@ type Row struct {
 
 // Cursor is where the retries of an open call stand.
 type Cursor struct {
-	Column   int   `json:"c"`
-	Step     int   `json:"p,omitempty"`
-	Next     int   `json:"n"`
-	Refused  int   `json:"u,omitempty"`
-	At       int64 `json:"t,omitempty"`
-	Intended bool  `json:"i,omitempty"` // dispatched, perhaps; must not be dispatched again
+	Column   int         `json:"c"`
+	Step     int         `json:"p,omitempty"`
+	Next     int         `json:"n"`
+	Refused  int         `json:"u,omitempty"`
+	At       int64       `json:"t,omitempty"`
+	Batch    *call.Batch `json:"b,omitempty"`
+	Intended bool        `json:"i,omitempty"` // dispatched, perhaps; must not be dispatched again
 }
 
 // Receipt finds the receipt of a call.
@@ -70,7 +72,7 @@ func (r *Row) apply(e *Entry, columns int) error {
 		}
 	case Tried, Intended:
 		r.dropCursor(e.Column, e.Step)
-		r.Cursors = append(r.Cursors, Cursor{Column: e.Column, Step: e.Step, Next: e.Next, Refused: e.Refused, At: e.At, Intended: e.Kind == Intended})
+		r.Cursors = append(r.Cursors, Cursor{Column: e.Column, Step: e.Step, Next: e.Next, Refused: e.Refused, At: e.At, Batch: e.Batch, Intended: e.Kind == Intended})
 	case RowEnded:
 		return r.end(e, columns)
 	}
