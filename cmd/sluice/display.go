@@ -68,8 +68,8 @@ func (d *display) show(s standing, now time.Time) {
 
 func notesOf(s standing, now time.Time) []string {
 	var texts []string
-	if !s.ParkedUntil.IsZero() {
-		texts = append(texts, fmt.Sprintf("parked until %s (in %s)", clock(s.ParkedUntil, now), span(s.ParkedUntil.Sub(now))))
+	if state := s.state(fmt.Sprintf("parked until %s (in %s)", clock(s.ParkedUntil, now), span(s.ParkedUntil.Sub(now)))); state != "" {
+		texts = append(texts, state)
 	}
 	for _, h := range s.Holds {
 		texts = append(texts, h.text(now))

@@ -88,17 +88,6 @@ func loadTools(file string) (*mapspec.Catalogue, []byte, error) {
 	return tools, b, usage(err)
 }
 
-// usedTools are the tools that the map calls, by name.
-func usedTools(m *mapspec.Map) map[string]*mapspec.Tool {
-	used := map[string]*mapspec.Tool{}
-	for _, c := range m.Columns {
-		for _, step := range c.Steps {
-			used[step.Tool.Name] = step.Tool
-		}
-	}
-	return used
-}
-
 // checkSecrets resolves the secrets of the tools' providers, and names all that are missing. Values go nowhere.
 func checkSecrets(ctx context.Context, secrets gateway.Secrets, tools map[string]*mapspec.Tool) error {
 	providers := map[string]*mapspec.Provider{}

@@ -16,7 +16,7 @@ func TestInterruptWhileTheInputIsReadEndsAtOnce(t *testing.T) {
 		silent, feed := io.Pipe()
 		defer feed.Close()
 		var out, err syncBuffer
-		a := &app{stdin: silent, stdout: &out, stderr: &err, signals: b.signals, secrets: b}
+		a := &app{stdin: silent, stdout: &out, stderr: &err, signals: b.signals, secrets: b, getenv: func(string) string { return "" }}
 		done := make(chan int)
 		go func() {
 			done <- a.run(b.args([]string{command, "@map.yaml", "--tools", "@tools.yaml", "--in", "-"}))

@@ -36,8 +36,8 @@ func (l *lines) show(s standing, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	parts := []string{s.counts()}
-	if !s.ParkedUntil.IsZero() {
-		parts = append(parts, "parked until "+clock(s.ParkedUntil, now))
+	if state := s.state("parked until " + clock(s.ParkedUntil, now)); state != "" {
+		parts = append(parts, state)
 	}
 	for _, h := range s.Holds {
 		parts = append(parts, h.text(now))

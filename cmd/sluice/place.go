@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 
 	"sluice/internal/api"
 	"sluice/internal/client"
@@ -29,21 +28,17 @@ func (p *placeFlags) dir() string { return cmp.Or(p.State, local.DefaultDir) }
 
 // remote is the deployment that the command is for; nil: it is for a state folder.
 func (p *placeFlags) remote(a *app) (*client.Client, error) {
-	env := a.getenv
-	if env == nil {
-		env = os.Getenv
-	}
 	url := p.API
 	switch {
 	case url != "" && p.State != "":
 		return nil, usagef("--state is a folder on this machine, --api is a deployment; give one of them")
 	case url == "" && p.State == "":
-		url = env(apiURL)
+		url = a.getenv(apiURL)
 	}
 	if url == "" {
 		return nil, nil
 	}
-	c, err := client.New(url, env(apiKey), userAgent())
+	c, err := client.New(url, a.getenv(apiKey), userAgent())
 	return c, usage(err)
 }
 
@@ -109,6 +104,6 @@ func entryOf(v api.View) entry {
 	r := &sheet.Run{ID: v.Run, Status: v.Status, Counts: sheet.Counts{Completed: v.Completed, Failed: v.Failed}, Stats: v.Stats,
 		StartedAt: v.StartedAt, FinishedAt: v.FinishedAt}
 	r.Sealed.Rows, r.Sealed.Duplicates, r.Sealed.Total = v.Rows, v.Duplicates, v.Rows+v.Duplicates
-	return entry{report: newReport(r, ""), Name: v.Name, AtWork: !v.Status.Ended(), CreatedAt: instant(v.CreatedAt), WakeAt: instant(v.WakeAt),
+	return entry{report: newReport(r, "", nil), Name: v.Name, AtWork: !v.Status.Ended(), CreatedAt: instant(v.CreatedAt), WakeAt: instant(v.WakeAt),
 		Error: v.Error, Holds: v.Holds, Bill: v.Bill, created: v.CreatedAt, mapFile: v.MapName, input: v.Input}
 }

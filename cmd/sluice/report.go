@@ -26,7 +26,10 @@ type report struct {
 	Cost           json.Number `json:"cost"` // in the money unit of the tools' costs
 	StartedAt      *time.Time  `json:"startedAt"`
 	FinishedAt     *time.Time  `json:"finishedAt"`
-	Out            *string     `json:"out"` // where the table was written; null: nowhere
+	Out            *string     `json:"out"`               // where the table was written; null: nowhere
+	WholeAt        *time.Time  `json:"wholeAt,omitempty"` // since then every row has ended, and steps of finish are left to do
+	Finish         []finished  `json:"finish,omitempty"`
+	Warnings       []string    `json:"warnings,omitempty"` // steps of finish that failed
 }
 
 type calls struct {
@@ -37,7 +40,7 @@ type calls struct {
 	Cached     int64 `json:"cached"`
 }
 
-func newReport(r *sheet.Run, out string) report {
+func newReport(r *sheet.Run, out string, steps []finished) report {
 	s := r.Stats
 	rep := report{
 		ID: r.ID, Status: string(r.Status), Total: r.Sealed.Total, Completed: r.Counts.Completed, Failed: r.Counts.Failed,
@@ -45,6 +48,7 @@ func newReport(r *sheet.Run, out string) report {
 		Calls:  calls{s.Logical, s.Dispatched, s.Refused429, s.Reused, s.Cached},
 		Slices: s.Slices, Parks: s.Parks, ResidentWaitMs: s.ResidentWaitMs, HeldMs: s.HeldMs,
 		Cost: json.Number(money(s.CostMicros)), StartedAt: instant(r.StartedAt), FinishedAt: instant(r.FinishedAt),
+		WholeAt: instant(r.WholeAt), Finish: steps, Warnings: r.Warnings(),
 	}
 	if out != "" {
 		rep.Out = &out

@@ -86,7 +86,7 @@ func (c *runCmd) check(ctx context.Context, a *app) (*spec, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return s, out, checkSecrets(ctx, a.secretsSource(), usedTools(s.m))
+	return s, out, checkSecrets(ctx, a.secretsSource(), s.m.Tools())
 }
 
 func (c *runCmd) start(a *app, i *interruption, st *local.State, s *spec, out string) error {
@@ -200,7 +200,7 @@ func (c *resumeCmd) resume(a *app, i *interruption, st *local.State, out string)
 	}
 	w := work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.State, again: true}
 	if !w.ended(job) {
-		if err := checkSecrets(i.ctx, a.secretsSource(), usedTools(job.Map)); err != nil {
+		if err := checkSecrets(i.ctx, a.secretsSource(), job.Map.Tools()); err != nil {
 			return err
 		}
 	}

@@ -98,7 +98,7 @@ type entry struct {
 }
 
 func newEntry(st *local.State, r *sheet.Run) entry {
-	return entry{report: newReport(r, r.Out), Name: r.Name, AtWork: st.AtWork(r.ID), CreatedAt: instant(r.CreatedAt),
+	return entry{report: newReport(r, r.Out, finishedIn(st.Dir, r)), Name: r.Name, AtWork: st.AtWork(r.ID), CreatedAt: instant(r.CreatedAt),
 		WakeAt: instant(r.WakeAt), Error: r.Error, created: r.CreatedAt, mapFile: r.MapFile, input: r.Input}
 }
 
@@ -170,6 +170,9 @@ func printRun(a *app, e entry) error {
 	}
 	for _, h := range e.Holds {
 		line("held", "%s", hold{Provider: h.Provider, Why: "held", Until: h.Until, Rows: h.Rows}.text(now))
+	}
+	for _, s := range e.Finish {
+		line("finish", "%s", s.text())
 	}
 	if e.Out != nil {
 		line("output", "%s", *e.Out)

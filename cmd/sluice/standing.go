@@ -21,6 +21,7 @@ type standing struct {
 	Rate                float64
 	Left                time.Duration // 0: not known
 	ParkedUntil         time.Time
+	Ending              bool // the rows have ended; steps of finish are left
 	Holds               []hold
 }
 
@@ -34,7 +35,7 @@ type hold struct {
 func fromSnapshot(snap run.Snapshot, total int64, now time.Time) standing {
 	s := standing{
 		Total: total, Done: snap.Counts.Completed, Failed: snap.Counts.Failed, Held: snap.Held, Turning: snap.Turning,
-		Cost: snap.Stats.CostMicros,
+		Cost: snap.Stats.CostMicros, Ending: snap.Ending,
 	}
 	for _, h := range snap.Holds {
 		if h.Until.Sub(now) < longHold {
@@ -79,6 +80,19 @@ func (s standing) counts() string {
 		text += fmt.Sprintf(", %s waiting", number(int64(s.Turning)))
 	}
 	return text
+}
+
+// state says what is going on besides rows; parked is how a park is told. Empty: nothing is.
+func (s standing) state(parked string) string {
+	switch {
+	case s.ParkedUntil.IsZero() && s.Ending:
+		return "finishing"
+	case s.ParkedUntil.IsZero():
+		return ""
+	case s.Ending:
+		return "finishing: " + parked
+	}
+	return parked
 }
 
 // pace says how fast it goes and what it has cost.

@@ -27,6 +27,7 @@ func (a *app) summary(ctx context.Context, st *local.State, job *run.Job, w work
 		}
 		fmt.Fprintf(&b, "  list them   sluice rows %s --status failed%s\n", job.Run.ID, w.stateArg())
 	}
+	writeFinish(&b, finishedIn(w.stateDir, job.Run))
 	switch out {
 	case "":
 		fmt.Fprintf(&b, "  output      none was asked for; sluice export %s --out FILE%s\n", job.Run.ID, w.stateArg())

@@ -37,7 +37,7 @@ func (c *validateCmd) Run(a *app) error {
 	}
 	text := fmt.Sprintf("%s is valid: %s", c.Map, plural(int64(len(s.m.Columns)), "column", "columns"))
 	if s.tools != nil {
-		text += fmt.Sprintf(", %s of %s used", number(int64(len(usedTools(s.m)))), plural(int64(len(s.tools.Tools)), "tool", "tools"))
+		text += fmt.Sprintf(", %s of %s used", number(int64(len(s.m.Tools()))), plural(int64(len(s.tools.Tools)), "tool", "tools"))
 	}
 	if c.In != "" {
 		columns, err := c.columns(ctx, a.stdin)

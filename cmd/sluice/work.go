@@ -27,8 +27,9 @@ type work struct {
 // says with its error how the program exits.
 func (a *app) work(i *interruption, st *local.State, job *run.Job, w work) error {
 	out := cmp.Or(w.out, job.Run.Out)
+	var table early
 	if !w.ended(job) {
-		if err := a.drive(i, st, job, w); err != nil {
+		if err := a.drive(i, st, job, w, out, &table); err != nil {
 			return a.stopped(job, w, err)
 		}
 	}
@@ -36,10 +37,14 @@ func (a *app) work(i *interruption, st *local.State, job *run.Job, w work) error
 		return a.conclude(job, w, "", &exit{exitFailed, fmt.Errorf("run %s failed: %s", job.Run.ID, job.Run.Error)})
 	}
 	i.finishing()
-	if err := a.export(i.ctx, st, job, out, ""); err != nil {
-		return a.conclude(job, w, "", notWritten(job, w, err))
+	if !table.written {
+		if err := a.export(i.ctx, st, job, out, ""); err != nil {
+			return a.conclude(job, w, "", notWritten(job, w, err))
+		}
 	}
-	if !w.Quiet {
+	if w.Quiet {
+		a.warn(job.Run)
+	} else {
 		if err := a.summary(i.ctx, st, job, w, out); err != nil {
 			return err
 		}
@@ -73,12 +78,13 @@ func (w work) ended(job *run.Job) bool {
 // failedFast reports whether the run is one that its map ended with the first failed row.
 func failedFast(job *run.Job) bool { return job.Map.FailFast && job.Run.Counts.Failed > 0 }
 
-func (a *app) drive(i *interruption, st *local.State, job *run.Job, w work) error {
+func (a *app) drive(i *interruption, st *local.State, job *run.Job, w work, out string, table *early) error {
 	g := st.Gateway(job.Tools, a.secretsSource(), userAgent())
 	watch := &run.Watch{}
 	d := st.Driver(g, run.Settings{Concurrency: w.concurrency, Stop: i.stop, Watch: watch})
 	p := a.progress(st, job, watch, w)
 	d.OnPark, d.OnWake = p.parked, p.woken
+	table.attach(a, d, st, job, out)
 	i.working(p.say)
 	p.start()
 	defer p.end()
@@ -87,7 +93,9 @@ func (a *app) drive(i *interruption, st *local.State, job *run.Job, w work) erro
 
 // stopped tells how a run goes on that was not brought to its end.
 func (a *app) stopped(job *run.Job, w work, err error) error {
-	switch {
+	switch table := asTableError(err); {
+	case table != nil:
+		return a.conclude(job, w, "", tableMissing(job, w, table))
 	case errors.Is(err, local.ErrStopped):
 		return a.conclude(job, w, "", &exit{exitInterrupted, errors.New(parkedText(job, w))})
 	case errors.Is(err, context.Canceled):
@@ -123,7 +131,7 @@ func (a *app) conclude(job *run.Job, w work, out string, err error) error {
 	if !w.JSON {
 		return err
 	}
-	text, jsonErr := marshal(newReport(job.Run, out))
+	text, jsonErr := marshal(newReport(job.Run, out, finishedIn(w.stateDir, job.Run)))
 	if jsonErr != nil {
 		return errors.Join(err, jsonErr)
 	}

@@ -83,7 +83,8 @@ func Open(ctx context.Context, dir string) (*State, error) {
 	meter := table.Meter(tbl)
 	return &State{
 		Dir: dir, Owner: owner, table: tbl, meter: meter, locks: locks, lock: lock,
-		Store: &store.Store{Table: meter, Blobs: objects.NewFolder(filepath.Join(dir, blobsDir))},
+		Store: &store.Store{Table: meter, Blobs: places{
+			own: objects.NewFolder(filepath.Join(dir, blobsDir)), published: objects.NewFolder(filepath.Join(dir, publishedDir))}},
 	}, nil
 }
 

@@ -76,7 +76,7 @@ func shown(raw json.RawMessage) json.RawMessage {
 }
 
 func faultOf(e *call.Error) *sheet.Fault {
-	f := &sheet.Fault{Code: e.Code, Message: e.Message}
+	f := sheet.FaultOf("", e)
 	if len(f.Message) > maxMessage {
 		f.Message = strings.ToValidUTF8(f.Message[:maxMessage], "") + "..."
 	}
