@@ -71,7 +71,7 @@ func TestDataSurvivesTheStackUnlessToldOtherwise(t *testing.T) {
 
 func TestFunctions(t *testing.T) {
 	for name, want := range map[string]struct{ timeout, memory float64 }{
-		"Runmap": {900, 1024}, "Toolexec": {300, 512}, "Wake": {300, 512}, "Api": {29, 512},
+		"Runmap": {900, 512}, "Toolexec": {300, 512}, "Wake": {300, 512}, "Api": {29, 512},
 	} {
 		for _, tc := range []struct {
 			t    tmpl

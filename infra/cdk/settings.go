@@ -45,7 +45,7 @@ func defaults() settings {
 	return settings{
 		Stack: "Sluice", Architecture: "arm64", Build: "../../build", KeepData: true,
 		LogDays: 30, LogLevel: "info", UploadDays: 7,
-		RunmapMemory: 1024, ToolexecMemory: 512, EdgeMemory: 512,
+		RunmapMemory: 512, ToolexecMemory: 512, EdgeMemory: 512,
 		SecretParameters: []string{"/sluice/"}, SecretNames: []string{"sluice/"},
 		APIRate: 20, APIBurst: 40, APILogs: true,
 	}

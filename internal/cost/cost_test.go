@@ -117,8 +117,13 @@ func TestUsedReadsTheRecord(t *testing.T) {
 	r.Sealed.Rows = 1000
 	want := Usage{
 		Rows: 1000, Transitions: 28, RunmapRequests: 7, ToolexecRequests: 70, RunmapMs: 10_500, ResidentWaitMs: 4_000,
-		ToolexecMs: 9_000, RunmapMB: 1024, ToolexecMB: 512, WriteUnits: 110, ReadUnits: 220, Puts: 2, Gets: 2,
+		ToolexecMs: 9_000, RunmapMB: 512, ToolexecMB: 512, WriteUnits: 110, ReadUnits: 220, Puts: 2, Gets: 2,
 	}
+	if got := Used(r); got != want {
+		t.Errorf("used\n%+v, want\n%+v", got, want)
+	}
+	r.Stats.SliceMB, r.Stats.ToolMB = 768, 256 // of a deployment that was told otherwise
+	want.RunmapMB, want.ToolexecMB = 768, 256
 	if got := Used(r); got != want {
 		t.Errorf("used\n%+v, want\n%+v", got, want)
 	}

@@ -1,10 +1,14 @@
 package cost
 
-import "sluice/internal/core/sheet"
+import (
+	"cmp"
 
-// Memory of the functions in MB, as infra/cdk deploys them unless it is told otherwise.
+	"sluice/internal/core/sheet"
+)
+
+// Memory of the functions in MB, as infra/cdk deploys them unless it is told otherwise: for runs of a laptop.
 const (
-	RunmapMB   = 1024
+	RunmapMB   = 512
 	ToolexecMB = 512
 )
 
@@ -21,7 +25,7 @@ func Used(r *sheet.Run) Usage {
 		Transitions:    StateTransitions(int64(r.Shards), s.Slices, s.Parks),
 		RunmapRequests: s.Slices + planAndFinish, ToolexecRequests: s.ToolBatches,
 		RunmapMs: s.SliceMs + r.PlanMs + r.FinishMs, ResidentWaitMs: s.ResidentWaitMs, ToolexecMs: s.ToolMs,
-		RunmapMB: RunmapMB, ToolexecMB: ToolexecMB,
+		RunmapMB: cmp.Or(s.SliceMB, RunmapMB), ToolexecMB: cmp.Or(s.ToolMB, ToolexecMB),
 		WriteUnits: stored.WriteUnits, ReadUnits: stored.ReadUnits,
 		Puts: 2, Gets: 2, // the input and the table, put and fetched
 	}

@@ -37,6 +37,7 @@ type Response struct {
 	Object  string        `json:"object,omitempty"`
 	Usage   table.Usage   `json:"usage,omitzero"`  // of the store by the invocation: permits, catalogues
 	Bodies  call.BodyUse  `json:"bodies,omitzero"` // of the function's memory for answers, by the invocation
+	Billed  call.Billed   `json:"billed,omitzero"` // the invocation's time
 }
 
 // Lambda takes and gives at most 6 MB per synchronous invocation (Lambda quotas, "Invocation payload"): 6,291,456 bytes.

@@ -38,12 +38,13 @@ type Gateway struct {
 	mu     sync.Mutex
 	used   table.Usage
 	bodies call.BodyUse
+	billed call.Billed
 	plain  atomic.Bool // the function is an older one, which cannot validate permits
 }
 
 var (
-	_ call.Gateway   = (*Gateway)(nil)
-	_ call.BodyMeter = (*Gateway)(nil)
+	_ call.BilledGateway = (*Gateway)(nil)
+	_ call.BodyMeter     = (*Gateway)(nil)
 )
 
 // New returns the gateway of a run; tools may be nil where it has none.
@@ -66,6 +67,19 @@ func (g *Gateway) BodyUse() call.BodyUse {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.bodies
+}
+
+// Billed implements call.BilledGateway: the time that functions tell of, and of one that failed, how long it was waited for.
+func (g *Gateway) Billed() call.Billed {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.billed
+}
+
+func (g *Gateway) bill(b call.Billed) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.billed = g.billed.Plus(b)
 }
 
 // Execute implements call.Gateway. Batches are executed side by side.
@@ -146,11 +160,13 @@ func tooLarge(a call.Attempt, size int) call.Answer {
 }
 
 func (g *Gateway) execute(ctx context.Context, p *part, deliver func(int, call.Answer)) error {
+	began := time.Now()
 	result, err := g.invoke(ctx, p)
 	if err != nil {
 		return g.failed(p, err, deliver)
 	}
 	if result.Failed {
+		g.bill(call.Billed{Millis: time.Since(began).Milliseconds()})
 		return g.functionFailed(p, result.Payload, deliver)
 	}
 	answers, err := g.answers(ctx, result.Payload)
@@ -193,7 +209,7 @@ func (g *Gateway) answers(ctx context.Context, payload []byte) ([]call.Answer, e
 		return nil, err
 	}
 	g.mu.Lock()
-	g.used, g.bodies = g.used.Add(r.Usage), g.bodies.Plus(r.Bodies)
+	g.used, g.bodies, g.billed = g.used.Add(r.Usage), g.bodies.Plus(r.Bodies), g.billed.Plus(r.Billed)
 	g.mu.Unlock()
 	if r.Object == "" {
 		return r.Answers, nil

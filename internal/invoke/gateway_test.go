@@ -227,3 +227,29 @@ func TestBatchesFitThePayload(t *testing.T) {
 		t.Errorf("%d attempts in %d batches", total, len(sizes))
 	}
 }
+
+// What functions took is theirs to tell, with their memory; one that failed is billed for as long as it was waited for.
+func TestTimeOfFunctionsIsSummedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		g := open(t, func([]byte) (invoke.Result, error) {
+			asked++
+			time.Sleep(time.Second)
+			switch asked {
+			case 1:
+				return invoke.Result{Payload: []byte(`{"answers":[{"outcome":"result"}],"billed":{"millis":840,"memoryMB":256}}`)}, nil
+			case 2:
+				return failed("Sandbox.Timedout", "Task timed out")
+			}
+			return invoke.Result{Payload: []byte(`{"answers":[{"outcome":"result"}],"billed":{"millis":60,"memoryMB":256}}`)}, nil
+		})
+		for range 3 {
+			if _, err := execute(t, g, call.Attempt{Tool: "a.get"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if b := g.Billed(); b != (call.Billed{Millis: 840 + 1000 + 60, MemoryMB: 256}) {
+			t.Errorf("billed %+v", b)
+		}
+	})
+}

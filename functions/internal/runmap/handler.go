@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
 	"sluice/functions/internal/ending"
 	"sluice/internal/core/call"
 	"sluice/internal/core/run"
@@ -49,7 +51,7 @@ type Handler struct {
 // Settings of slices in the cloud, where each write and each batch of calls is billed: they wait for company, and the
 // journal is left to expire, because deleting an item costs as much as writing it.
 func Settings() run.Settings {
-	return run.Settings{Linger: 25 * time.Millisecond, Keep: 48 * time.Hour}
+	return run.Settings{Linger: 25 * time.Millisecond, Keep: 48 * time.Hour, Memory: int64(lambdacontext.MemoryLimitInMB)}
 }
 
 // Handle does one operation. Its errors are named ones, for the machine's Retry and Catch.

@@ -248,7 +248,7 @@ func TestASliceEndsBeforeItsInvocation(t *testing.T) {
 		p := &provider{takes: 4 * time.Second}
 		w := newWorld(t, p)
 		w.Settings.Concurrency = 1
-		w.register("r", "x\n"+strings.Repeat("1\n2\n3\n4\n5\n", 4))
+		w.register("r", "x\n"+strings.Join(strings.Split("abcdefghijklmnopqrst", ""), "\n")+"\n") // 80 s of calls
 		w.must(`{"op":"plan","run":"r"}`, &PlanResult{})
 		slices := 0
 		for outcome := ""; outcome != "done"; slices++ {

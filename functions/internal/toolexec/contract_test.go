@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/google/go-cmp/cmp"
 
 	"sluice/internal/core/call"
@@ -258,6 +259,8 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := handler(gatewaytest.Catalogue(t), &gatewaytest.Provider{})
+	lambdacontext.MemoryLimitInMB = 512
+	t.Cleanup(func() { lambdacontext.MemoryLimitInMB = 0 })
 	res, err := h.Handle(t.Context(), raw)
 	if err != nil {
 		t.Fatal(err)
@@ -265,6 +268,10 @@ func TestMessages(t *testing.T) {
 	for i := range res.Answers {
 		res.Answers[i].NextFree = time.Time{}
 	}
+	if res.Billed.Millis < 1 {
+		t.Errorf("billed %+v", res.Billed)
+	}
+	res.Billed.Millis = 84 // as there
 	raw, err = os.ReadFile("../../../events/toolexec-response.json")
 	if err != nil {
 		t.Fatal(err)

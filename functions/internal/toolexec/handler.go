@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/oklog/ulid/v2"
 
 	"sluice/internal/core/blob"
@@ -72,8 +73,12 @@ func (h *Handler) Handle(ctx context.Context, raw json.RawMessage) (*invoke.Resp
 	if res != nil {
 		res.Usage, res.Bodies = h.usage().Sub(before), e.BodyUse().Since(bodies)
 	}
+	millis := time.Since(began).Milliseconds()
+	if res != nil {
+		res.Billed = call.Billed{Millis: millis + 1, MemoryMB: int64(lambdacontext.MemoryLimitInMB)} // begun ones are billed
+	}
 	edge.With(ctx, h.Log).Info("calls", slog.String(edge.KeyRun, req.Run), slog.Int(edge.KeyAttempts, len(req.Attempts)),
-		slog.Any("outcomes", tally(answers)), slog.Int64(edge.KeyMillis, time.Since(began).Milliseconds()))
+		slog.Any("outcomes", tally(answers)), slog.Int64(edge.KeyMillis, millis))
 	return res, err
 }
 

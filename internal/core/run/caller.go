@@ -41,14 +41,21 @@ type tally struct {
 	residentMs, heldMs, batches, batchMs               atomic.Int64
 	base                                               sheet.Stats // of earlier slices
 	began                                              time.Time   // of this slice
+	memory                                             int64       // of its function, in MB
+	billed                                             call.BilledGateway
 }
 
 func (t *tally) stats() sheet.Stats {
+	tool := call.Billed{Millis: t.batchMs.Load()}
+	if t.billed != nil {
+		tool = t.billed.Billed()
+	}
 	return t.base.Plus(sheet.Stats{
 		Logical: t.logical.Load(), Dispatched: t.dispatched.Load(), Refused429: t.refused.Load(),
 		Reused: t.reused.Load(), Cached: t.cached.Load(), CostMicros: t.cost.Load(),
 		ResidentWaitMs: t.residentMs.Load(), HeldMs: t.heldMs.Load(),
-		SliceMs: time.Since(t.began).Milliseconds(), ToolBatches: t.batches.Load(), ToolMs: t.batchMs.Load(),
+		SliceMs: time.Since(t.began).Milliseconds(), ToolBatches: t.batches.Load(), ToolMs: tool.Millis,
+		SliceMB: t.memory, ToolMB: tool.MemoryMB,
 	})
 }
 

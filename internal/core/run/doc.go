@@ -47,6 +47,7 @@ type Settings struct {
 	// (package sheet, JournalOptions).
 	Linger   time.Duration
 	Keep     time.Duration
+	Memory   int64 // of the function that the slice is in, in MB, for the bill; 0: it is in none
 	Lease    time.Duration
 	Deadline time.Time       // of the invocation; zero: none
 	Stop     <-chan struct{} // closed: drain, save, return

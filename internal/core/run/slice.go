@@ -123,7 +123,8 @@ func (s *slice) acquire(ctx context.Context) (*sheet.Checkpoint, Result, error) 
 // wire puts the parts of the slice together, and hands them what earlier slices have left.
 func (s *slice) wire(past *past, memo *call.Memo) {
 	run, st := s.job.Run.ID, s.ports.Store
-	s.tally = &tally{base: past.stats, began: s.began}
+	s.tally = &tally{base: past.stats, began: s.began, memory: s.set.Memory}
+	s.tally.billed, _ = s.ports.Gateway.(call.BilledGateway)
 	s.pool = newPool(s.work, s.set, s.cp.Cursor, s.job.endRow(s.cp.EndPage))
 	s.journal = sheet.OpenJournal(st, sheet.JournalOptions{
 		Run: run, Shard: s.shard, Epoch: s.cp.Epoch, Counts: past.counts, Linger: s.set.Linger, Keep: s.set.Keep, Stats: s.tally.stats, Told: s.saved,

@@ -37,6 +37,33 @@ func TestTimeOfSlicesAndBatchesIsMeasuredWithoutParks(t *testing.T) {
 	})
 }
 
+// functions is a gateway that is billed by what its functions tell, and not by how long they are waited for.
+type functions struct{ call.Gateway }
+
+func (functions) Billed() call.Billed { return call.Billed{Millis: 77, MemoryMB: 256} }
+
+func TestTimeOfFunctionsIsWhatTheyTell(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.settings.Memory = 128
+		w.provider.answer = scripted("a.get", "r0", holds(time.Hour))
+		job := w.start("r", callA, rows(1)...)
+		for _, want := range []int64{77, 2 * 77} { // of two slices
+			ports := w.ports()
+			ports.Gateway = functions{w.provider}
+			res, err := job.Slice(t.Context(), ports, 0, w.settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := w.checkpoint(job).Stats; s.ToolMs != want || s.ToolMB != 256 || s.SliceMB != 128 {
+				t.Errorf("%+v", s)
+			}
+			time.Sleep(time.Until(res.WakeAt))
+			job = w.reload(job)
+		}
+	})
+}
+
 func about(ms, want int64) bool { return ms >= want-20 && ms <= want+100 }
 
 // Where one invocation at a time uses the store, each books its own use: nothing twice, and nothing of others.

@@ -131,7 +131,10 @@ type Stats struct {
 	CostMicros     int64 `json:"costMicros"`     // millionths of the money unit
 	SliceMs        int64 `json:"sliceMs"`        // wall time of slices, side by side or not; what waits after a park is not in it
 	ToolBatches    int64 `json:"toolBatches"`    // batches of calls that went to the gateway; in the cloud, invocations of toolexec
-	ToolMs         int64 `json:"toolMs"`         // sum over batches of the time until their last answer
+	ToolMs         int64 `json:"toolMs"`         // sum over batches of the time until their last answer; in the cloud, what toolexec says
+	// Memory of the functions that worked, in MB; 0: no functions did.
+	SliceMB int64 `json:"sliceMB,omitempty"`
+	ToolMB  int64 `json:"toolMB,omitempty"`
 }
 
 // Plus adds the stats of another shard.
@@ -141,6 +144,7 @@ func (s Stats) Plus(o Stats) Stats {
 		Reused: s.Reused + o.Reused, Cached: s.Cached + o.Cached, Slices: s.Slices + o.Slices, Parks: s.Parks + o.Parks,
 		ResidentWaitMs: s.ResidentWaitMs + o.ResidentWaitMs, HeldMs: s.HeldMs + o.HeldMs, CostMicros: s.CostMicros + o.CostMicros,
 		SliceMs: s.SliceMs + o.SliceMs, ToolBatches: s.ToolBatches + o.ToolBatches, ToolMs: s.ToolMs + o.ToolMs,
+		SliceMB: max(s.SliceMB, o.SliceMB), ToolMB: max(s.ToolMB, o.ToolMB),
 	}
 }
 
