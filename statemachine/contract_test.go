@@ -21,7 +21,7 @@ const handler = "../functions/internal/runmap"
 
 // reserved names are in the machines before the functions have them: waiting for events. A name that runmap has come to
 // know must leave this list.
-var reserved = []string{"await", "awaiting", "token"}
+var reserved = []string{"await", "token"}
 
 func TestPayloadsAreWhatTheFunctionReadsAndWrites(t *testing.T) {
 	fields, texts := source(t, handler, "../internal/core/run")

@@ -172,6 +172,27 @@ func (d *Driver) book(job *run.Job) {
 	d.booked = used
 }
 
+// MailEvery is how often the inbox of a shard is looked into that waits for answers: a small read.
+const MailEvery = 250 * time.Millisecond
+
+// mailbox sleeps until a time, zero being never, or until there is something in the shard's inbox.
+func (d *Driver) mailbox(job *run.Job, shard int) func(context.Context, time.Time) error {
+	return func(ctx context.Context, until time.Time) error {
+		for {
+			if mail, err := run.Mail(ctx, d.Ports.Store, run.ShardOf{Run: job.Run.ID, Shard: shard}); mail && err == nil {
+				return nil // a store that is away is looked into again
+			}
+			look := time.Now().Add(MailEvery)
+			if !until.IsZero() && until.Before(look) {
+				return d.sleep(ctx, until)
+			}
+			if err := d.sleep(ctx, look); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 func (d *Driver) sleep(ctx context.Context, until time.Time) error {
 	t := time.NewTimer(time.Until(until))
 	defer t.Stop()

@@ -51,10 +51,15 @@ func (m *moody) Close(context.Context) error {
 
 func start(t *testing.T, st *store.Store) *run.Job {
 	t.Helper()
+	return startMap(t, st, "version: 1\ncolumns:\n  - {name: y, call: a.get, with: {x: \"${row.x}\"}}\n")
+}
+
+func startMap(t *testing.T, st *store.Store, text string) *run.Job {
+	t.Helper()
 	job, err := run.Start(t.Context(), st, run.Request{
 		ID: "r1",
 		Documents: sheet.Documents{
-			MapFile: "m.yaml", Map: []byte("version: 1\ncolumns:\n  - {name: y, call: a.get, with: {x: \"${row.x}\"}}\n"),
+			MapFile: "m.yaml", Map: []byte(text),
 			ToolsFile: "t.yaml", Tools: []byte("version: 1\nproviders: {a: {url: \"https://a.example\", noProgress: 30d}}\ntools: {a.get: {path: \"/{x}\"}}\n"),
 		},
 		InputName: "in.csv", Format: intake.Options{Format: "csv"},

@@ -79,7 +79,10 @@ func (d *Driver) part(ctx context.Context, job *run.Job, part int, places chan s
 			err = d.sleep(ctx, res.WakeAt)
 		case res.Outcome == run.Parked:
 			failures = 0
-			err = d.wait(ctx, job, part, res.WakeAt)
+			err = d.wait(ctx, job, part, res.WakeAt, d.sleep)
+		case res.Outcome == run.Awaiting:
+			failures = 0
+			err = d.wait(ctx, job, part, res.WakeAt, d.mailbox(job, part))
 		}
 		if err != nil {
 			return err
@@ -114,11 +117,11 @@ func (d *Driver) note(part int, wakeAt time.Time) {
 }
 
 // wait is the Wait state of a part. When the last part begins to wait the run is parked, until the first one wakes.
-func (d *Driver) wait(ctx context.Context, job *run.Job, part int, until time.Time) error {
+func (d *Driver) wait(ctx context.Context, job *run.Job, part int, until time.Time, sleep func(context.Context, time.Time) error) error {
 	if err := d.lull(ctx, job, part, until); err != nil {
 		return err
 	}
-	if err := d.sleep(ctx, until); err != nil {
+	if err := sleep(ctx, until); err != nil {
 		return err
 	}
 	d.recordMu.Lock()
@@ -170,10 +173,11 @@ func (d *Driver) parkIfAllWait(ctx context.Context, job *run.Job) error {
 	return nil
 }
 
+// firstWake is when the first shard wakes by time; zero: all of them wait for answers alone.
 func (d *Driver) firstWake() time.Time {
 	var first time.Time
 	for _, at := range d.waiting {
-		if first.IsZero() || at.Before(first) {
+		if first.IsZero() || !at.IsZero() && at.Before(first) {
 			first = at
 		}
 	}

@@ -30,6 +30,9 @@ type SliceResult struct {
 // every time that it is retried.
 const RolloverAfter = 2000
 
+// awaitLook is how often a shard looks whether its events have been answered.
+const awaitLook = time.Minute
+
 func (h *Handler) slice(ctx context.Context, req Request) (any, error) {
 	job, err := run.LoadJob(ctx, h.Store, req.Run)
 	if err != nil {
@@ -94,6 +97,12 @@ func told(r run.Result) (outcome, wakeAt string) {
 	switch r.Outcome {
 	case run.Parked:
 		return string(run.Parked), stamp(r.WakeAt)
+	case run.Awaiting: // until the machine waits for answers itself, it looks now and then
+		at := now.Add(awaitLook)
+		if !r.WakeAt.IsZero() && r.WakeAt.Before(at) {
+			at = r.WakeAt
+		}
+		return string(run.Parked), stamp(at)
 	case run.Busy: // the lease is renewed while its owner lives, and never long
 		return string(run.Parked), stamp(clamp(r.WakeAt, now.Add(time.Second), now.Add(run.Lease)))
 	}

@@ -34,6 +34,8 @@ func (e *Env) root(name string) (any, bool) {
 		return e.Input, true
 	case "inputs":
 		return e.Inputs, true
+	case "answer":
+		return e.Answer, true
 	}
 	return nil, false
 }

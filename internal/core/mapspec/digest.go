@@ -88,10 +88,18 @@ func (c *Column) meaning() any {
 	for i, s := range c.Steps {
 		steps[i] = map[string]any{"tool": s.Tool.Name, "with": written(s.With), "accept": written(s.Accept), "result": written(s.Result)}
 	}
-	return map[string]any{
+	m := map[string]any{
 		"name": c.Name, "when": written(c.When), "value": written(c.Value), "steps": steps, "waterfall": c.Waterfall,
 		"otherwise": written(c.Otherwise), "onError": written(c.OnError),
 	}
+	// Kinds that came later are not named where they are not used, so that older runs keep their digests.
+	if c.Sleep != nil {
+		m["sleep"] = written(c.Sleep.Template())
+	}
+	if c.Event != nil {
+		m["event"] = c.Event.meaning()
+	}
+	return m
 }
 
 func (c *Catalogue) digest() string {

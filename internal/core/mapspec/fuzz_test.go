@@ -61,9 +61,7 @@ func FuzzParseMap(f *testing.F) {
 			t.Fatalf("a second reading differs: %v", err)
 		}
 		for _, c := range m.Columns {
-			if (c.Value == nil) == (len(c.Steps) == 0) {
-				t.Fatalf("%+v", c)
-			}
+			checkKind(t, &c)
 		}
 		for _, s := range m.Finish {
 			if (s.Call == nil) == (s.Publish == nil) || s.Call != nil && (s.Call.Tool == nil || s.Call.Result == nil) {
@@ -77,6 +75,20 @@ func FuzzParseMap(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkKind: a column is filled in exactly one way.
+func checkKind(t *testing.T, c *Column) {
+	t.Helper()
+	ways := 0
+	for _, is := range []bool{c.Value != nil, c.Sleep != nil, c.Event != nil, c.Event == nil && len(c.Steps) > 0} {
+		if is {
+			ways++
+		}
+	}
+	if ways != 1 || c.Event != nil && (c.Event.Key == nil || c.Event.Expires == nil || len(c.Steps) > 1) {
+		t.Fatalf("%+v", c)
+	}
 }
 
 func FuzzParseTools(f *testing.F) {

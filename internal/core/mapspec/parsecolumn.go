@@ -7,15 +7,20 @@ import (
 )
 
 var (
-	columnKinds = []string{"value", "call", "waterfall"}
-	laterKinds  = []string{"event", "sleep", "resolve"}
+	columnKinds = []string{"value", "call", "waterfall", "event", "sleep"}
+	laterKinds  = []string{"resolve"}
 	columnKeys  = map[string][]string{
 		"value":     {"name", "value", "when", "onError"},
 		"call":      {"name", "call", "with", "when", "result", "onError"},
 		"waterfall": {"name", "waterfall", "when", "otherwise", "onError"},
+		"event":     {"name", "event", "when", "result", "onError"},
+		"sleep":     {"name", "sleep", "when", "onError"},
 	}
 	stepKeys = []string{"call", "with", "accept", "result"}
 )
+
+// kindsText lists the keys of which a column has one.
+const kindsText = "`value:`, `call:`, `waterfall:`, `event:` or `sleep:`"
 
 // statusColumns are what an export adds itself.
 var statusColumns = []string{"_status", "_error"}
@@ -51,7 +56,7 @@ func nameOf(n *node) (string, bool) {
 
 func (p *mapParser) column(n *node) {
 	if n.kind != kindMap {
-		p.add(n.at, "write `name:` and `value:`, `call:` or `waterfall:`", "a column must be a mapping, not %s", describe(n))
+		p.add(n.at, "write `name:` and "+kindsText, "a column must be a mapping, not %s", describe(n))
 		return
 	}
 	kind := p.columnKind(n)
@@ -104,7 +109,7 @@ func (p *mapParser) columnKind(n *node) string {
 	}
 	if kind == "" {
 		p.unknownKeys(n, append([]string{"name", "when", "onError", "with", "result", "otherwise"}, columnKinds...))
-		p.add(n.at, "add `value:`, `call:` or `waterfall:`", "nothing says how to fill this column")
+		p.add(n.at, "add "+kindsText, "nothing says how to fill this column")
 		if name, ok := nameOf(n); ok {
 			p.earlier = append(p.earlier, name)
 		}
@@ -148,6 +153,10 @@ func (p *mapParser) fill(col *Column, n *node, kind string) {
 	case "waterfall":
 		col.Waterfall = true
 		p.waterfall(col, n)
+	case "event":
+		p.event(col, n)
+	case "sleep":
+		p.sleep(col, n)
 	}
 	if on := n.get("onError"); on != nil {
 		col.OnError = p.onError(on, columnScope)

@@ -167,6 +167,8 @@ func (p *mapParser) check(r reference, at pos) {
 			known := slices.Collect(maps.Keys(p.m.Vars))
 			p.add(at, suggest(r.name, known, "vars"), "there is no variable `%s`", r.name)
 		}
+	case r.root == "answer" && !slices.Contains(answerKeys, r.name):
+		p.add(at, suggest(r.name, answerKeys, "fields"), "`answer` has no field `%s`", r.name)
 	case r.root == "cells" && !slices.Contains(p.earlier, r.name):
 		switch {
 		case r.name == p.current:

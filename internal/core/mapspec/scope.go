@@ -38,6 +38,7 @@ var rootTypes = map[string]*cel.Type{
 	"body": cel.DynType, "input": cel.MapType(cel.StringType, cel.DynType),
 	"run":    cel.MapType(cel.StringType, cel.DynType),
 	"inputs": cel.ListType(cel.MapType(cel.StringType, cel.DynType)),
+	"answer": cel.MapType(cel.StringType, cel.DynType),
 }
 
 // The places where expressions stand.
@@ -45,6 +46,8 @@ var (
 	keyScope     = newScope("row", "vars", "index")                             // identity is decided before any cell
 	columnScope  = newScope("row", "cells", "vars", "index")                    // value, when, with, otherwise, onError, output
 	stepScope    = newScope("row", "cells", "vars", "index", "result", "input") // result and accept of a call: its receipt keeps the result alone
+	notifyScope  = newScope("row", "cells", "vars", "index", "answer")          // with of an event's notify
+	eventScope   = newScope("row", "cells", "vars", "index", "result")          // result of an event: what was answered
 	inputScope   = newScope("input")                                            // a tool's path, query, headers and body
 	answerScope  = newScope("status", "headers", "body", "input")               // a tool's result
 	verdictScope = tolerantScope(answerScope)                                   // a tool's missing and fail

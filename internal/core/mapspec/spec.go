@@ -37,15 +37,17 @@ type Key struct {
 // Position reports whether rows are identified by their position.
 func (k Key) Position() bool { return len(k.Columns) == 0 && k.Expr == nil }
 
-// Column is one cell to fill. Exactly one of Value and Steps is set.
+// Column is one cell to fill. Exactly one of Value, Sleep, Event and Steps is set, but for the Steps of an event.
 type Column struct {
 	Name      string
 	When      *Template // nil: always
 	Value     *Template // a `value` column
-	Steps     []Step    // a `call` column has one step; a `waterfall` has its steps in order
+	Steps     []Step    // a `call` column has one step; a `waterfall` has its steps in order; an `event` its notification, or none
 	Waterfall bool
 	Otherwise *Template // waterfall: when no step was accepted; nil means null
 	OnError   *Template // the value when this cell fails; nil: the row fails
+	Sleep     *Span     // a `sleep` column
+	Event     *Event    // an `event` column
 }
 
 // Step is one tool call of a column.
@@ -69,14 +71,22 @@ func (s *Step) Arguments(env *Env) (map[string]any, error) {
 	return s.Tool.CheckInput(with)
 }
 
+// Templates are all that the column computes; some may be nil.
+func (c *Column) Templates() []*Template {
+	list := []*Template{c.When, c.Value, c.Otherwise, c.OnError, c.Sleep.Template()}
+	for _, s := range c.Steps {
+		list = append(list, s.With, s.Accept, s.Result)
+	}
+	if c.Event != nil {
+		list = append(list, c.Event.templates()...)
+	}
+	return list
+}
+
 // Cells returns the names of the earlier columns that the column refers to; all means that it may read any of them.
 // Columns that do not refer to each other may be computed at once.
 func (c *Column) Cells() (names []string, all bool) {
-	templates := []*Template{c.When, c.Value, c.Otherwise, c.OnError}
-	for _, s := range c.Steps {
-		templates = append(templates, s.With, s.Accept, s.Result)
-	}
-	for _, t := range templates {
+	for _, t := range c.Templates() {
 		some, every := t.Cells()
 		names, all = append(names, some...), all || every
 	}
@@ -203,4 +213,6 @@ type Env struct {
 	Body    any
 	Input   map[string]any
 	Inputs  []any // of a batch, in order
+	// In an event's notification: where and until when it can be answered (func Answer).
+	Answer map[string]any
 }

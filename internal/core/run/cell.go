@@ -18,7 +18,8 @@ type result struct {
 	value any
 	fail  *call.Error
 	hold  *held
-	tried *sheet.Entry // with hold: the call's cursor, if it moved
+	tried *sheet.Entry    // with hold: the call's cursor, if it moved
+	away  *sheet.Boundary // the row waits there, at work nowhere
 	err   error
 }
 
@@ -57,6 +58,10 @@ func (r *row) attempted(ctx context.Context, c int, column *mapspec.Column) resu
 		return r.keep(c, v)
 	case column.Waterfall:
 		return r.waterfall(ctx, c, column)
+	case column.Sleep != nil:
+		return r.sleep(ctx, c, column)
+	case column.Event != nil:
+		return r.event(ctx, c, column)
 	}
 	rec, res := r.step(ctx, c, 0, column, true)
 	if rec == nil {

@@ -34,7 +34,7 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 	if err := s.trim(status, wakeAt); err != nil {
 		return err
 	}
-	cp, before := s.cp, s.cp.From
+	cp, before, back := s.cp, s.cp.From, s.away.items()
 	cp.From = s.pages.from()
 	cp.Pending, cp.Cursor = s.pool.pending()
 	if !s.leaving { // rows that have ended are left out: their ends are durable first
@@ -56,6 +56,8 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 	if status == sheet.ShardDone {
 		cp.Streaks = nil // nobody waits any more
 	}
+	cp.Waits = s.away.waiting()
+	cp.Waits.Settled = cp.Waits.Settled && s.leaving
 	cp.LeaseUntil = time.Now().Add(s.set.Lease).UTC()
 	if s.leaving {
 		cp.Owner, cp.LeaseUntil = "", time.Time{}
@@ -70,6 +72,9 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	s.lease.Store(cp.LeaseUntil.UnixNano())
+	if err := s.away.forget(durable, back); err != nil {
+		return fmt.Errorf("wait list: %w", err)
+	}
 	if s.set.Keep > 0 {
 		return nil // it expires
 	}
@@ -77,12 +82,12 @@ func (s *slice) checkpoint(ctx context.Context, status sheet.ShardStatus, wakeAt
 }
 
 // trim saves open pages when the journal has become long, so that the checkpoint can leave it behind. Where it expires,
-// it is also left behind before a wait that it might not outlive, such as one that only somebody's word ends.
+// it is also left behind before a wait that it might not outlive, such as one that only somebody's word ends: it has no time.
 func (s *slice) trim(status sheet.ShardStatus, wakeAt time.Time) error {
 	s.pages.mu.Lock()
 	many := len(s.pages.open) > keptPages
 	s.pages.mu.Unlock()
-	expires := s.set.Keep > 0 && later(time.Now(), wakeAt).Sub(s.cp.FromAt) > s.set.Keep/2
+	expires := s.set.Keep > 0 && (wakeAt.IsZero() || later(time.Now(), wakeAt).Sub(s.cp.FromAt) > s.set.Keep/2)
 	switch {
 	case status != sheet.ShardRunning && expires, s.leaving && s.set.Keep > 0 && s.halt() != "":
 		return s.pages.spill(0)

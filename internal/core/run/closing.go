@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -36,9 +37,17 @@ func (s *slice) close(failed error) (Result, error) {
 	if err != nil && !isRowError(err) {
 		return Result{}, s.abandon(err)
 	}
-	res, status := s.verdict()
+	if len(s.away.items()) > 0 { // what the rows that are back have left on the list goes first: then the last checkpoint is exact
+		if err := s.checkpoint(context.Background(), sheet.ShardRunning, time.Time{}); err != nil {
+			return Result{}, err
+		}
+	}
+	res, status, unsure := s.verdict()
+	if unsure != nil {
+		return Result{}, s.abandon(unsure)
+	}
 	halt := s.halt()
-	if halt == "" && res.Outcome == Parked {
+	if halt == "" && (res.Outcome == Parked || res.Outcome == Awaiting) {
 		s.tally.base.Parks++
 	}
 	s.leaving = true
@@ -53,20 +62,31 @@ func (s *slice) close(failed error) (Result, error) {
 }
 
 // verdict says how the shard stands after everything is saved.
-func (s *slice) verdict() (Result, sheet.ShardStatus) {
+func (s *slice) verdict() (Result, sheet.ShardStatus, error) {
 	pending, cursor := s.pool.pending()
+	listed, away, err := s.away.first(context.Background(), cursor)
+	if err != nil {
+		return Result{}, "", fmt.Errorf("wait list: %w", err)
+	}
 	fresh := cursor < s.pool.end
-	if len(pending) == 0 && !fresh {
-		return Result{Outcome: Done}, sheet.ShardDone
+	if len(pending) == 0 && !fresh && !away {
+		return Result{Outcome: Done}, sheet.ShardDone, nil
 	}
 	now := time.Now()
 	at, waiting := s.pool.earliest()
 	full := len(pending) >= s.set.MaxWaiting
 	ready := slices.ContainsFunc(pending, func(p sheet.Pending) bool { return p.Until.IsZero() })
-	if !waiting || ready || fresh && !full || at.Before(now) {
-		return Result{Outcome: More}, sheet.ShardRunning
+	if at = sooner(at, listed.At); !waiting && !away || ready || fresh && !full || !at.IsZero() && at.Before(now) {
+		return Result{Outcome: More}, sheet.ShardRunning, nil
 	}
-	return Result{Outcome: Parked, WakeAt: hold.WakeAt(now, at)}, sheet.ShardParked
+	res := Result{Outcome: Parked}
+	if away && s.job.awaits { // some of them, or all, wait for answers: that is not counted, because an answer must not be missed
+		res.Outcome = Awaiting
+	}
+	if !at.IsZero() {
+		res.WakeAt = hold.WakeAt(now, at)
+	}
+	return res, sheet.ShardParked, nil
 }
 
 // abandon gives the shard up after a failure. Where it stands is what the last checkpoint and the journal say; only

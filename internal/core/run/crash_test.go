@@ -92,6 +92,8 @@ func (w *world) toTheEnd(text string, lines []string) (string, error) {
 			return w.tryExport(job)
 		case res.Outcome == run.Parked:
 			time.Sleep(time.Until(res.WakeAt))
+		case res.Outcome == run.Awaiting:
+			w.asleep(job, res)
 		}
 	}
 }

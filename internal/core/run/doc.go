@@ -53,7 +53,20 @@ type Settings struct {
 	Stop     <-chan struct{} // closed: drain, save, return
 	Watch    *Watch          // progress, while the slice is at work
 	Look     time.Duration   // how often it looks at what is asked of the run; 0: LookEvery
+	Link     Linker          // where people answer events; nil: nowhere
 }
+
+// Place is where an event is waited for.
+type Place struct {
+	Run    string
+	Row    int64 // ordinal
+	Column int
+	Step   int
+	Key    string
+}
+
+// Linker gives the address at which the event of a place can be answered until a time; zero: for good.
+type Linker func(at Place, until time.Time) string
 
 func (s Settings) withDefaults(job *Job) Settings {
 	if s.Concurrency <= 0 {
@@ -88,7 +101,10 @@ const (
 	Done   Outcome = "done"   // every row of the shard has ended, and it is all saved
 	More   Outcome = "more"   // there is work to do now
 	Parked Outcome = "parked" // there is work to do at WakeAt
-	Busy   Outcome = "busy"   // another slice owns the shard; nothing was done
+	// Awaiting is Parked, and rows wait for answers besides: there is work to do at WakeAt, if it is not zero, or when
+	// something comes into the shard's inbox.
+	Awaiting Outcome = "awaiting"
+	Busy     Outcome = "busy" // another slice owns the shard; nothing was done
 	// The run was asked to stop: what the shard has come to is saved, and no slice of it is to follow by itself.
 	Paused    Outcome = "paused"
 	Cancelled Outcome = "cancelled"
@@ -97,5 +113,5 @@ const (
 // Result is what a slice returns.
 type Result struct {
 	Outcome Outcome
-	WakeAt  time.Time // Parked, Busy: when to come again
+	WakeAt  time.Time // Parked, Awaiting, Busy: when to come again
 }

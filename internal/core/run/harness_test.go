@@ -56,6 +56,7 @@ type world struct {
 	st       *store.Store
 	provider *provider
 	settings run.Settings
+	outside  *store.Store // by which a driver looks for answers; nil: st
 	parks    []time.Time
 	slices   int
 }

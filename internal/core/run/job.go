@@ -19,7 +19,9 @@ type Job struct {
 	Map         *mapspec.Map
 	Tools       *mapspec.Catalogue
 	manifest    []intake.PageRef
-	lastCall    int    // the last column that makes calls; -1 if none does
+	lastCall    int    // the last column that makes calls or waits; -1 if none does
+	waits       bool   // rows may sleep or wait for answers
+	awaits      bool   // rows may wait for answers
 	unread      []bool // columns whose cells no later column reads
 	personal    []bool // columns that keep of a call's result what depends on the row
 	longestCall time.Duration
@@ -78,6 +80,11 @@ func newJob(r *sheet.Run, m *mapspec.Map, tools *mapspec.Catalogue) *Job {
 	j := &Job{Run: r, Map: m, Tools: tools, lastCall: -1, unread: make([]bool, len(m.Columns)), personal: make([]bool, len(m.Columns))}
 	for c := range m.Columns {
 		j.unread[c] = !j.read(c)
+		if col := &m.Columns[c]; col.Sleep != nil || col.Event != nil {
+			j.lastCall, j.waits = c, true
+			j.awaits = j.awaits || col.Event != nil
+			j.personal[c] = true // what it calls is not what its cell is
+		}
 		for _, step := range m.Columns[c].Steps {
 			j.lastCall = c
 			j.personal[c] = j.personal[c] || personal(step.Accept) || personal(step.Result)
@@ -97,7 +104,7 @@ func personal(t *mapspec.Template) bool {
 func (j *Job) read(c int) bool {
 	name := j.Map.Columns[c].Name
 	for later := c + 1; later < len(j.Map.Columns); later++ {
-		for _, t := range templatesOf(&j.Map.Columns[later]) {
+		for _, t := range j.Map.Columns[later].Templates() {
 			names, all := t.Cells()
 			if all {
 				return true
@@ -110,14 +117,6 @@ func (j *Job) read(c int) bool {
 		}
 	}
 	return false
-}
-
-func templatesOf(col *mapspec.Column) []*mapspec.Template {
-	list := []*mapspec.Template{col.When, col.Value, col.Otherwise, col.OnError}
-	for i := range col.Steps {
-		list = append(list, col.Steps[i].With, col.Steps[i].Accept, col.Steps[i].Result)
-	}
-	return list
 }
 
 // sharesCalls reports whether the map makes calls that identical rows share.

@@ -16,9 +16,10 @@ import (
 
 // Bounds of what is kept in memory and in the journal.
 const (
-	saving     = 4       // pages being written at once; more would only hold memory
-	keptPages  = 24      // pages kept in memory while only held rows are open on them
-	journalCut = 4 << 20 // bytes of journal after which open pages are saved, so that it can be cut
+	saving       = 4       // pages being written at once; more would only hold memory
+	keptPages    = 24      // pages kept in memory while only held rows are open on them
+	restingPages = 4       // pages kept in memory while all their open rows wait at boundaries
+	journalCut   = 4 << 20 // bytes of journal after which open pages are saved, so that it can be cut
 )
 
 // pages keeps the pages that are being worked on: their input, and what their rows have come to. A page whose rows
@@ -34,6 +35,7 @@ type pages struct {
 	open    map[int]*openPage
 	begun   int64        // rows before this were admitted by earlier slices, which may have saved their pages
 	touched map[int]bool // pages that may have been saved besides
+	resting []*openPage  // pages whose open rows all wait at boundaries, the one that rests longest ahead
 	slots   chan struct{}
 	writes  sync.WaitGroup
 	failed  error

@@ -48,12 +48,52 @@ func (p *pages) write(page *openPage, drop bool) error {
 		page.dirty = nil
 	}
 	page.mu.Unlock()
-	p.mu.Lock()
 	if drop {
+		p.drop(page)
+	}
+	return nil
+}
+
+// drop takes a page out of memory: one that has come to its end, or one that is saved and on which nothing is at work.
+func (p *pages) drop(page *openPage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	page.mu.Lock()
+	ended, clean := page.open == 0, page.dirty == nil
+	page.mu.Unlock()
+	if p.open[page.number] == page && (ended || clean && page.inWork == 0) {
 		delete(p.open, page.number)
 	}
+}
+
+// rest hears that a row of the page has gone to the wait list. When all others have as well, nothing is at work on the page,
+// perhaps for days: a few such pages are kept, because the next answer may come at once, the others are saved and dropped.
+func (p *pages) rest(page *openPage) {
+	if !p.rests(page) {
+		return
+	}
+	p.mu.Lock()
+	p.resting = append(slices.DeleteFunc(p.resting, func(known *openPage) bool { return known == page }), page)
+	var out *openPage
+	if len(p.resting) > restingPages {
+		out, p.resting = p.resting[0], p.resting[1:]
+	}
 	p.mu.Unlock()
-	return nil
+	if out != nil && p.rests(out) {
+		p.save(out, true)
+	}
+}
+
+func (p *pages) rests(page *openPage) bool {
+	p.mu.Lock()
+	busy := page.inWork > 0 || p.open[page.number] != page
+	p.mu.Unlock()
+	if busy {
+		return false
+	}
+	page.mu.Lock()
+	defer page.mu.Unlock()
+	return page.open > 0 && page.state.Rests()
 }
 
 func (p *pages) fail(err error) {

@@ -28,15 +28,17 @@ type pool struct {
 	wanted    bool // a turning row could go on if it had a place: no fresh row takes it
 	draining  bool
 	failed    error
-	idleSince time.Time     // first moment at which every row was waiting
-	changed   chan struct{} // told when something happened that the loop must look at
-	stalled   func() bool   // whether all that wait for their turn wait behind a hold
-	freed     func()        // told when a place has become free while rows are turning
+	idleSince time.Time        // first moment at which every row was waiting
+	changed   chan struct{}    // told when something happened that the loop must look at
+	wakes     func() time.Time // when the first row on the wait list is due; zero: none by time
+	stalled   func() bool      // whether all that wait for their turn wait behind a hold
+	freed     func()           // told when a place has become free while rows are turning
 }
 
 // verdict is what became of a row that was run.
 type verdict struct {
 	held  bool  // wait until task.Until
+	away  bool  // at a boundary: the row is on the wait list
 	ended bool  // a row that has completed or failed, in this slice
 	err   error // the slice must end
 }
@@ -45,6 +47,7 @@ func newPool(run func(*task) verdict, set Settings, cursor, end int64) *pool {
 	return &pool{
 		run: run, limit: set.Concurrency, maxWaiting: set.MaxWaiting, budget: set.Budget.Limit,
 		tasks: map[int64]sheet.Pending{}, cursor: cursor, end: end, changed: make(chan struct{}, 1), freed: func() {}, stalled: func() bool { return false },
+		wakes: func() time.Time { return time.Time{} },
 	}
 }
 
@@ -232,7 +235,7 @@ func (p *pool) next() step {
 		if !at.After(time.Now()) {
 			at = time.Time{} // due, and there is no place: the row that frees one tells (Q4)
 		}
-		return step{at: at}
+		return step{at: sooner(at, p.listed())}
 	}
 	if p.draining || p.failed != nil {
 		return step{over: true}
@@ -241,8 +244,8 @@ func (p *pool) next() step {
 	if p.idleSince.IsZero() {
 		p.idleSince = now
 	}
-	at, ok := p.held.next(true)
-	if !ok || at.Sub(p.idleSince) > p.budget {
+	at, _ := p.held.next(true)
+	if at = sooner(at, p.listed()); at.IsZero() || at.Sub(p.idleSince) > p.budget {
 		return step{over: true}
 	}
 	return step{at: at}

@@ -16,6 +16,7 @@ type task struct {
 	looked    time.Time // the hold after which it has called
 	eligible  time.Time // when it may run again
 	slot      int       // in its heap
+	listed    bool      // it has come back from the wait list
 }
 
 // taskHeap orders tasks by the time at which they may run, then by row.
@@ -42,6 +43,7 @@ func (h *taskHeap) Pop() any {
 // and those whose budget is spent, which may not (Q2).
 type retryQueue struct {
 	resident, spent taskHeap
+	rows            map[int64]*task
 }
 
 func (q *retryQueue) Len() int { return len(q.resident) + len(q.spent) }
@@ -49,6 +51,7 @@ func (q *retryQueue) Len() int { return len(q.resident) + len(q.spent) }
 // add queues a held row. A row whose budget is spent may rejoin only after a second, however early its deadline:
 // otherwise a provider that answers with expired deadlines would be asked in a loop (R2).
 func (q *retryQueue) add(t *task, now time.Time) {
+	q.note(t)
 	t.eligible = t.Until
 	if t.Spent {
 		t.eligible = hold.WakeAt(now, t.Until)
@@ -63,6 +66,7 @@ func (q *retryQueue) add(t *task, now time.Time) {
 
 // resume queues a row of an earlier slice: it may run at its deadline.
 func (q *retryQueue) resume(t *task) {
+	q.note(t)
 	t.eligible = t.Until
 	heap.Push(&q.spent, t)
 }
@@ -85,7 +89,31 @@ func (q *retryQueue) takeDue(now time.Time) *task {
 	if first == nil || (*first)[0].eligible.After(now) {
 		return nil
 	}
-	return heap.Pop(first).(*task)
+	t := heap.Pop(first).(*task)
+	delete(q.rows, t.Row)
+	return t
+}
+
+func (q *retryQueue) note(t *task) {
+	if q.rows == nil {
+		q.rows = map[int64]*task{}
+	}
+	q.rows[t.Row] = t
+}
+
+// bring makes a waiting row due now; false if it is not in the queue.
+func (q *retryQueue) bring(row int64, now time.Time) bool {
+	t := q.rows[row]
+	if t == nil {
+		return false
+	}
+	t.eligible = now
+	if h := &q.resident; t.slot < len(*h) && (*h)[t.slot] == t {
+		heap.Fix(h, t.slot)
+	} else {
+		heap.Fix(&q.spent, t.slot)
+	}
+	return true
 }
 
 // first is the heap whose head comes first.

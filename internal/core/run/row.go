@@ -31,7 +31,15 @@ func (s *slice) runRow(t *task) verdict {
 	if err != nil {
 		return verdict{err: err}
 	}
-	defer s.pages.leave(page)
+	v := s.runOn(page, t)
+	s.pages.leave(page)
+	if v.away {
+		s.pages.rest(page)
+	}
+	return v
+}
+
+func (s *slice) runOn(page *openPage, t *task) verdict {
 	if page.state.Row(t.Row).Status != sheet.RowOpen {
 		return verdict{} // ended before a crash: nothing is left to do, and its page may have no input loaded
 	}
@@ -94,6 +102,8 @@ func (r *row) run(ctx context.Context) verdict {
 			return verdict{err: res.err}
 		case res.hold != nil:
 			return r.wait(ctx, res)
+		case res.away != nil:
+			return r.leave(ctx, res.away)
 		case res.fail != nil:
 			return r.end(ctx, sheet.FaultOf(column.Name, res.fail))
 		}

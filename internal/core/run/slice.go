@@ -41,6 +41,8 @@ type slice struct {
 
 	ordersMu sync.Mutex
 	orders   orders
+	away     *away                 // nil: no row ever waits at a boundary
+	backMu   sync.Mutex            // one goes through wait list and inbox at a time
 	inbox    func(context.Context) // looks at what has come for the shard; nil: nothing ever comes
 
 	cpMu    sync.Mutex
@@ -79,6 +81,11 @@ func (j *Job) Slice(ctx context.Context, ports Ports, shard int, set Settings) (
 		return Result{}, s.abandon(err)
 	}
 	s.wire(past, memo)
+	if s.away != nil {
+		if err := s.openAway(s.ctx, past); err != nil {
+			return Result{}, s.abandon(err)
+		}
+	}
 	s.obey(asked)
 	s.set.Watch.attach(s)
 	defer s.set.Watch.detach(s)
@@ -140,6 +147,9 @@ func (s *slice) wire(past *past, memo *call.Memo) {
 		if !past.ended(p.Row) {
 			s.pool.held.resume(&task{Pending: p, residency: hold.Residency{Spent: p.Spent}, heldAt: heldSince(p)})
 		}
+	}
+	if s.job.waits {
+		s.wireAway()
 	}
 	for _, l := range s.caller.lanes {
 		s.pumps.Add(1)
@@ -222,6 +232,9 @@ func (s *slice) loop() {
 	for {
 		step := s.pool.next()
 		if step.over {
+			if s.comeBack(true) {
+				continue
+			}
 			return
 		}
 		before, idle := time.Now(), s.pool.idle()
@@ -229,6 +242,7 @@ func (s *slice) loop() {
 		if idle {
 			s.tally.residentMs.Add(time.Since(before).Milliseconds())
 		}
+		s.comeBack(false)
 		switch {
 		case done != nil && s.ctx.Err() != nil:
 			done = nil

@@ -11,12 +11,13 @@ import (
 )
 
 // Standing is how a run stands by its shards, for who looks at it from outside: parked, and until when, if no shard
-// has anything to do before that.
+// has anything to do before that. A zero time then says that it waits for answers alone.
 func Standing(ctx context.Context, st *store.Store, r *sheet.Run) (sheet.Status, time.Time, error) {
 	if r.Status != sheet.Running {
 		return r.Status, r.WakeAt, nil
 	}
 	var wake time.Time
+	parked := false
 	for _, part := range r.Parts() {
 		cp, err := sheet.LoadCheckpoint(ctx, st, part.ID, part.Shard)
 		switch {
@@ -24,11 +25,11 @@ func Standing(ctx context.Context, st *store.Store, r *sheet.Run) (sheet.Status,
 			return r.Status, time.Time{}, err
 		case err != nil || cp.Status == sheet.ShardRunning:
 			return sheet.Running, time.Time{}, nil
-		case cp.Status == sheet.ShardParked && (wake.IsZero() || cp.WakeAt.Before(wake)):
-			wake = cp.WakeAt
+		case cp.Status == sheet.ShardParked:
+			parked, wake = true, sooner(wake, cp.WakeAt)
 		}
 	}
-	if wake.IsZero() {
+	if !parked {
 		return sheet.Running, wake, nil
 	}
 	return sheet.Parked, wake, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"time"
 
 	"sluice/internal/core/intake"
 	"sluice/internal/core/mapspec"
@@ -20,8 +21,17 @@ type RowView struct {
 	Error  *sheet.Fault   `json:"error,omitempty"`
 	Held   *sheet.Pending `json:"held,omitempty"`
 	Place  int64          `json:"-"` // in the sheet, from 0
+	Waits  *WaitView      `json:"waits,omitempty"`
 	values []any          // input, aligned with the sealed columns
 	state  *sheet.Row
+}
+
+// WaitView says what a row waits for.
+type WaitView struct {
+	Column string    `json:"column"`
+	Key    string    `json:"key,omitempty"`  // of the event; empty: the row sleeps
+	Until  time.Time `json:"until"`          // the end of the sleep, or until when an answer is in time
+	Open   bool      `json:"open,omitempty"` // an answer is taken after that, too
 }
 
 // The statuses of a row.
@@ -30,11 +40,12 @@ const (
 	StatusFailed    = "failed"
 	StatusHeld      = "held"
 	StatusPending   = "pending"
+	StatusWaiting   = "waiting" // for an answer, or asleep
 )
 
 // RowStatuses are all of them.
 func RowStatuses() []string {
-	return []string{StatusCompleted, StatusFailed, StatusHeld, StatusPending}
+	return []string{StatusCompleted, StatusFailed, StatusHeld, StatusPending, StatusWaiting}
 }
 
 // Rows yields the rows in input order, as far as they have come: from the pages, and for a run that is at work from
@@ -64,6 +75,9 @@ func (j *Job) view(ctx context.Context, p Ports, input *intake.Page, state *shee
 		Place: state.First + int64(i), Row: input.Index[i] + 1, Input: input.Row(i, j.Run.Sealed.Columns), Error: row.Fault, values: input.Values[i], state: row,
 	}
 	v.Status, v.Held = standingOf(state, i, held)
+	if v.Status == StatusWaiting {
+		v.Waits = j.waitView(row.Waits(time.Now()))
+	}
 	v.Cells = map[string]any{}
 	for c, raw := range j.cellsOf(row) {
 		if raw == nil {
@@ -90,8 +104,17 @@ func standingOf(state *sheet.Page, i int, held map[int64]*sheet.Pending) (string
 	}
 	if h := held[state.First+int64(i)]; h != nil && !h.Until.IsZero() {
 		return StatusHeld, h
+	} else if h == nil && state.Rows[i].Waits(time.Now()) != nil {
+		return StatusWaiting, nil
 	}
 	return StatusPending, nil
+}
+
+func (j *Job) waitView(b *sheet.Boundary) *WaitView {
+	if b == nil || b.Column >= len(j.Map.Columns) {
+		return nil // it has just ended
+	}
+	return &WaitView{Column: j.Map.Columns[b.Column].Name, Key: b.Key, Until: b.Until, Open: b.Open}
 }
 
 // cellsOf are the cells known so far: those of the row's end, or of the receipts of a row that is open.

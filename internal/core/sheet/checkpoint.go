@@ -54,6 +54,7 @@ type Checkpoint struct {
 	Stats      Stats       `json:"stats"`
 	Usage      table.Usage `json:"usage,omitzero"` // of the store by the shard's slices, where they book it; without this item's last write
 	WakeAt     time.Time   `json:"wakeAt,omitzero"`
+	Waits      Waiting     `json:"waits,omitzero"`
 
 	version int64
 }
@@ -75,6 +76,18 @@ type Streak struct {
 	Scope string    `json:"s"`
 	Since time.Time `json:"t"`
 	Until time.Time `json:"u"` // the latest moment that it asked to wait for
+}
+
+// Waiting says how many rows are on the wait list, for those who look; what is on it decides.
+type Waiting struct {
+	Answers int64 `json:"answers,omitempty"` // for an event
+	Asleep  int64 `json:"asleep,omitempty"`
+	Settled bool  `json:"settled,omitempty"` // the numbers are exact: the slice that wrote them has ended in order
+}
+
+// Plus adds the rows of another shard.
+func (w Waiting) Plus(o Waiting) Waiting {
+	return Waiting{Answers: w.Answers + o.Answers, Asleep: w.Asleep + o.Asleep}
 }
 
 // Reads reports whether a group at this position counts. A slice that has lost the shard and does not know it yet may

@@ -17,6 +17,7 @@ const (
 	Received Kind = "c" // a call of a row has ended: a receipt
 	Tried    Kind = "a" // a call goes on with attempt number Next
 	Intended Kind = "i" // a call that must not be repeated is about to be dispatched
+	Bounded  Kind = "b" // a row waits at a boundary
 	RowEnded Kind = "e" // a row has ended
 )
 
@@ -29,6 +30,7 @@ type Entry struct {
 	Refused int         `json:"u,omitempty"` // Tried, Intended: definite refusals so far, from which the request id follows
 	At      int64       `json:"t,omitempty"` // Intended: when, in milliseconds since 1970
 	Batch   *call.Batch `json:"b,omitempty"` // Tried, Intended: the request that the call shares with others
+	Bound   *Boundary   `json:"g,omitempty"` // Bounded
 	Fault   *Fault      `json:"f,omitempty"` // RowEnded: why the row failed
 	Cells   Cells       `json:"w,omitempty"` // RowEnded: cells that no receipt carries
 }
@@ -118,6 +120,9 @@ func appendEntry(b []byte, e *Entry) []byte {
 	}
 	if e.Batch != nil {
 		b = appendJSON(append(b, `,"b":`...), e.Batch)
+	}
+	if e.Bound != nil {
+		b = appendJSON(append(b, `,"g":`...), e.Bound)
 	}
 	if e.Fault != nil {
 		b = appendJSON(append(b, `,"f":`...), e.Fault)

@@ -16,7 +16,18 @@ import (
 //	run/<id>/out            p/<page>/<epoch>        result pages
 //	run/<id>/shard/<n>      checkpoint              who works the shard, and from where
 //	run/<id>/shard/<n>      j/<epoch>/<seq>         the journal
+//	run/<id>/shard/<n>      w/<time>/<row>          the wait list: rows that sleep or wait for answers
+//	run/<id>/shard/<n>      inbox/<row>/...         rows whose events have been answered
+//
+// Who waits for an event is found by its key, over all runs:
+//
+//	event/<digest of key>   <run>/<row>/...         a waiter
 const listPart = "runs"
+
+const (
+	waitPrefix  = "w/"
+	inboxPrefix = "inbox/"
+)
 
 func runPart(id string) string { return "run/" + id }
 

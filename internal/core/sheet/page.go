@@ -21,11 +21,12 @@ const (
 
 // Row is a row's durable state: its cells, and while it is open the receipts and retry cursors of its calls.
 type Row struct {
-	Status   RowStatus
-	Cells    []json.RawMessage // of a row that has ended, one per column of the map
-	Fault    *Fault
-	Receipts []Receipt // while open; afterwards only those that others may share, without their values
-	Cursors  []Cursor  // while open
+	Status     RowStatus
+	Cells      []json.RawMessage // of a row that has ended, one per column of the map
+	Fault      *Fault
+	Receipts   []Receipt  // while open; afterwards only those that others may share, without their values
+	Cursors    []Cursor   // while open
+	Boundaries []Boundary // while open
 }
 
 // Cursor is where the retries of an open call stand.
@@ -73,6 +74,10 @@ func (r *Row) apply(e *Entry, columns int) error {
 	case Tried, Intended:
 		r.dropCursor(e.Column, e.Step)
 		r.Cursors = append(r.Cursors, Cursor{Column: e.Column, Step: e.Step, Next: e.Next, Refused: e.Refused, At: e.At, Batch: e.Batch, Intended: e.Kind == Intended})
+	case Bounded:
+		if e.Bound != nil && r.Boundary(e.Bound.Column, e.Bound.Step) == nil {
+			r.Boundaries = append(r.Boundaries, *e.Bound)
+		}
 	case RowEnded:
 		return r.end(e, columns)
 	}
@@ -119,7 +124,7 @@ func (r *Row) end(e *Entry, columns int) error {
 	if e.Shared != "" {
 		shared = append(shared, Receipt{Column: e.Column, Step: e.Step, Shared: e.Shared})
 	}
-	r.Receipts, r.Cursors, r.Fault = shared, nil, e.Fault
+	r.Receipts, r.Cursors, r.Boundaries, r.Fault = shared, nil, nil, e.Fault
 	r.Status = RowCompleted
 	if e.Fault != nil {
 		r.Status = RowFailed

@@ -26,8 +26,9 @@ type pageForm struct {
 }
 
 type openForm struct {
-	Receipts []Receipt `json:"receipts,omitempty"`
-	Cursors  []Cursor  `json:"cursors,omitempty"`
+	Receipts   []Receipt  `json:"receipts,omitempty"`
+	Cursors    []Cursor   `json:"cursors,omitempty"`
+	Boundaries []Boundary `json:"boundaries,omitempty"`
 }
 
 type sharedForms []Receipt
@@ -65,8 +66,8 @@ func (p *Page) Encode() ([]byte, error) {
 
 func (f *pageForm) gather(key string, row *Row) {
 	switch {
-	case row.Status == RowOpen && len(row.Receipts)+len(row.Cursors) > 0:
-		f.Open[key] = openForm{row.Receipts, row.Cursors}
+	case row.Status == RowOpen && len(row.Receipts)+len(row.Cursors)+len(row.Boundaries) > 0:
+		f.Open[key] = openForm{row.Receipts, row.Cursors, row.Boundaries}
 	case row.Status != RowOpen && len(row.Receipts) > 0:
 		f.Shared[key] = row.Receipts
 	}
@@ -113,7 +114,7 @@ func DecodePage(framed []byte) (*Page, error) {
 		key, row := strconv.Itoa(i), &p.Rows[i]
 		if f.Rows[i] == nil {
 			open := f.Open[key]
-			row.Receipts, row.Cursors = open.Receipts, open.Cursors
+			row.Receipts, row.Cursors, row.Boundaries = open.Receipts, open.Cursors, open.Boundaries
 			continue
 		}
 		row.Cells, row.Fault, row.Receipts = f.Rows[i], f.Faults[key], f.Shared[key]

@@ -188,8 +188,8 @@ func Remove(ctx context.Context, st *store.Store, r *Run) error {
 	return st.Table.Delete(ctx, recordKey(r.ID), table.VersionIs(r.version))
 }
 
-// Load reads a run's record; for a run that has not ended, counts and stats are those of its shards' checkpoints.
-func Load(ctx context.Context, st *store.Store, id string) (*Run, error) {
+// LoadRecord reads a run's record as it is stored: counts and stats are those of the last time that it was saved.
+func LoadRecord(ctx context.Context, st *store.Store, id string) (*Run, error) {
 	item, err := st.Table.Get(ctx, recordKey(id))
 	if errors.Is(err, table.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %q", ErrNoRun, id)
@@ -201,8 +201,14 @@ func Load(ctx context.Context, st *store.Store, id string) (*Run, error) {
 	if err := json.Unmarshal(item.Data, r); err != nil {
 		return nil, fmt.Errorf("record of run %s: %w", id, err)
 	}
-	if r.Status.Ended() {
-		return r, nil
+	return r, nil
+}
+
+// Load reads a run's record; for a run that has not ended, counts and stats are those of its shards' checkpoints.
+func Load(ctx context.Context, st *store.Store, id string) (*Run, error) {
+	r, err := LoadRecord(ctx, st, id)
+	if err != nil || r.Status.Ended() {
+		return r, err
 	}
 	return r, r.Refresh(ctx, st)
 }
