@@ -174,6 +174,10 @@ func (links) Upload(context.Context, string, int64, time.Duration) (api.Link, er
 	return api.Link{}, errors.New("no uploads here")
 }
 
+func (links) Published(_ context.Context, id, name string, _ time.Duration) (api.Link, error) {
+	return api.Link{Method: http.MethodGet, URL: "files/" + id + "/" + name}, nil
+}
+
 func (links) Table(_ context.Context, r *sheet.Run, format string, _ time.Duration) (api.Link, error) {
 	return api.Link{Method: http.MethodGet, URL: "files/" + r.ID + "." + format}, nil
 }

@@ -19,14 +19,15 @@ func main() {
 	f := wire.Begin("api", edge.RunMachine, edge.Toolexec)
 	executions := machine.StepFunctions{Client: sfn.NewFromConfig(f.AWS), Machine: f.RunMachine}
 	h := api.New(api.Ports{
-		Store:     f.Store,
-		Starter:   &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud},
-		Kicker:    behind.Kicker{Store: f.Store, Executions: executions},
-		Links:     behind.Links{Presigner: f.Blobs},
-		Tools:     behind.Tools{Invoker: awslambda.New(f.AWS, f.Toolexec), Store: f.Store, Blobs: f.Store.Blobs},
-		Log:       f.Log,
-		Page:      page.Handler(),
-		RequestID: edge.RequestID,
+		Store:       f.Store,
+		Starter:     &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud(f.AllowPublic)},
+		Kicker:      behind.Kicker{Store: f.Store, Executions: executions},
+		Links:       behind.Links{Presigner: f.Blobs},
+		Tools:       behind.Tools{Invoker: awslambda.New(f.AWS, f.Toolexec), Store: f.Store, Blobs: f.Store.Blobs},
+		Log:         f.Log,
+		Page:        page.Handler(),
+		AllowPublic: f.AllowPublic,
+		RequestID:   edge.RequestID,
 	})
 	lambda.Start(behind.Function{HTTP: h}.Handle)
 }

@@ -20,7 +20,7 @@ func main() {
 	executions := machine.StepFunctions{Client: sfn.NewFromConfig(f.AWS), Machine: f.RunMachine}
 	announcer := bus.EventBridge{Client: eventbridge.NewFromConfig(f.AWS), Bus: f.Bus}
 	h := &wake.Handler{
-		Starter: &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud},
+		Starter: &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud(f.AllowPublic)},
 		Reaper: &wake.Reaper{Store: f.Store, Executions: executions,
 			Ending: &ending.Ending{Store: f.Store, Announcer: announcer}},
 		Log: f.Log,

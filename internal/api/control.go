@@ -82,5 +82,5 @@ func (h *Handler) asked(ctx context.Context, id string, err error) (answer, erro
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusAccepted, Standing{rec.ID, rec.Status}}, nil
+	return answer{status: http.StatusAccepted, body: Standing{rec.ID, rec.Status}}, nil
 }

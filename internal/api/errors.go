@@ -56,7 +56,7 @@ func problem(status int, code, format string, args ...any) error {
 // failure says what an error means to the caller. What went wrong inside is logged, and not told.
 func (h *Handler) failure(r *http.Request, err error) answer {
 	status, detail := h.meaning(r, err)
-	return answer{status, ErrorBody{Error: detail}}
+	return answer{status: status, body: ErrorBody{Error: detail}}
 }
 
 func (h *Handler) meaning(r *http.Request, err error) (int, ErrorDetail) {

@@ -37,6 +37,7 @@ func Routes() []Route {
 		{get, "/runs/{id}", (*Handler).showRun},
 		{get, "/runs/{id}/rows", (*Handler).listRows},
 		{get, "/runs/{id}/export", (*Handler).exportRun},
+		{get, "/published/{id}/{name}", (*Handler).published},
 		{post, "/runs/{id}/cancel", (*Handler).cancelRun},
 		{post, "/runs/{id}/pause", (*Handler).pauseRun},
 		{post, "/runs/{id}/resume", (*Handler).resumeRun},
@@ -132,11 +133,12 @@ func (h *Handler) answer(r *http.Request, routes []Route) (a answer, err error) 
 
 // answer is a status and what is written as JSON.
 type answer struct {
-	status int
-	body   any
+	status   int
+	body     any
+	location string // of a redirection
 }
 
-func ok(body any) (answer, error) { return answer{http.StatusOK, body}, nil }
+func ok(body any) (answer, error) { return answer{status: http.StatusOK, body: body}, nil }
 
 func write(w http.ResponseWriter, r *http.Request, a answer) {
 	b, err := json.Marshal(a.body)
@@ -147,6 +149,9 @@ func write(w http.ResponseWriter, r *http.Request, a answer) {
 	head.Set("Content-Type", "application/json")
 	head.Set("Cache-Control", "no-store")
 	head.Set("X-Content-Type-Options", "nosniff")
+	if a.location != "" {
+		head.Set("Location", a.location)
+	}
 	w.WriteHeader(a.status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(b) // whoever asked has gone

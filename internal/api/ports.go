@@ -21,6 +21,8 @@ type Ports struct {
 	Links   Links
 	Tools   Tools
 	Log     *slog.Logger
+	// AllowPublic gives what maps have published with `public: true` to everybody.
+	AllowPublic bool
 	// Page answers GET / and what is below /page/; nil: there is none.
 	Page http.Handler
 	// RequestID names a request in the log; nil: it has no name.
@@ -50,6 +52,8 @@ type Links interface {
 	Upload(ctx context.Context, name string, size int64, expires time.Duration) (Link, error)
 	// Table gets the finished table of a completed run in a format of package export.
 	Table(ctx context.Context, r *sheet.Run, format string, expires time.Duration) (Link, error)
+	// Published gets what a run has published, to be saved as a file of that name and never shown as a page.
+	Published(ctx context.Context, run, name string, expires time.Duration) (Link, error)
 }
 
 // Tools makes single calls.

@@ -42,7 +42,7 @@ func (h *Handler) startRun(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusAccepted, Standing{rec.ID, rec.Status}}, nil
+	return answer{status: http.StatusAccepted, body: Standing{rec.ID, rec.Status}}, nil
 }
 
 func idempotencyKey(r *http.Request) (string, error) {
@@ -60,6 +60,9 @@ func (h *Handler) showRun(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	v, err := DetailOf(r.Context(), h.Store, rec)
+	if err == nil {
+		v.Finish, err = h.steps(r.Context(), rec)
+	}
 	if err != nil {
 		return answer{}, err
 	}
@@ -137,7 +140,7 @@ func (h *Handler) exportRun(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	switch {
-	case rec.Status == sheet.Completed:
+	case rec.Whole():
 	case rec.Status == sheet.Failed:
 		return answer{}, problem(http.StatusConflict, NotCompleted, "the run has failed and has no finished table: %s", rec.Error)
 	default:

@@ -56,5 +56,5 @@ func (h *Handler) upload(r *http.Request) (answer, error) {
 	if out.Headers == nil {
 		out.Headers = map[string]string{}
 	}
-	return answer{http.StatusCreated, out}, nil
+	return answer{status: http.StatusCreated, body: out}, nil
 }

@@ -29,13 +29,22 @@ type View struct {
 	CreatedAt  time.Time    `json:"createdAt"`
 	StartedAt  time.Time    `json:"startedAt,omitzero"`
 	FinishedAt time.Time    `json:"finishedAt,omitzero"`
-	WakeAt     time.Time    `json:"wakeAt,omitzero"` // parked: nothing happens before
+	WakeAt     time.Time    `json:"wakeAt,omitzero"`    // parked: nothing happens before
+	WholeAt    time.Time    `json:"wholeAt,omitzero"`   // since then its table can be fetched, and steps of `finish` are left to do
+	Warnings   []string     `json:"warnings,omitempty"` // steps of `finish` that failed
 	Stats      sheet.Stats  `json:"stats"`
 
 	// Of one run, not in lists.
-	Asked string     `json:"asked,omitempty"` // cancel or pause: it is wanted, and not done yet
-	Holds []run.Hold `json:"holds,omitempty"` // what rows wait for
-	Bill  *cost.Bill `json:"bill,omitempty"`  // so far, at list prices
+	Finish []Step     `json:"finish,omitempty"` // what became of the map's `finish`
+	Asked  string     `json:"asked,omitempty"`  // cancel or pause: it is wanted, and not done yet
+	Holds  []run.Hold `json:"holds,omitempty"`  // what rows wait for
+	Bill   *cost.Bill `json:"bill,omitempty"`   // so far, at list prices
+}
+
+// Step is a step of `finish`.
+type Step struct {
+	sheet.FinishStep
+	Link *Download `json:"link,omitempty"` // to what was published
 }
 
 // Runs is a page of a list of runs.
@@ -44,7 +53,7 @@ type Runs struct {
 	Next string `json:"next,omitempty"` // the `before` of the following page
 }
 
-// Download is a request that gets a table, until it expires.
+// Download is a request that gets a table, or what was published, until it expires.
 type Download struct {
 	Method    string    `json:"method"`
 	URL       string    `json:"url"`
@@ -57,7 +66,8 @@ func ViewOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) {
 	return View{
 		Run: r.ID, Name: r.Name, Status: status, MapName: r.MapFile, Input: r.Input, Rows: r.Sealed.Rows,
 		Duplicates: r.Sealed.Duplicates, Completed: r.Counts.Completed, Failed: r.Counts.Failed, Shards: r.Shards, Error: r.Error,
-		Pause: r.Pause, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: wake, Stats: r.Stats,
+		Pause: r.Pause, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: wake,
+		WholeAt: r.WholeAt, Warnings: r.Warnings(), Stats: r.Stats,
 	}, err
 }
 

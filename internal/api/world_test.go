@@ -35,7 +35,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, tools: &toolbox{}}
 	st := &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}
 	w.Handler = New(Ports{
-		Store: st, Starter: &start.Starter{Store: st, Executions: w, Accept: start.ForCloud}, Kicker: w, Links: links{}, Tools: w.tools,
+		Store: st, Starter: &start.Starter{Store: st, Executions: w, Accept: start.ForCloud(false)}, Kicker: w, Links: links{}, Tools: w.tools,
 		Log: slog.New(slog.NewJSONHandler(&w.log, nil)), RequestID: func(context.Context) string { return "4711" },
 	})
 	return w
@@ -55,6 +55,12 @@ func (w *world) Kick(_ context.Context, id string) error {
 	return w.down
 }
 
+type relative struct{ links }
+
+func (relative) Published(_ context.Context, _, name string, _ time.Duration) (Link, error) {
+	return Link{Method: "GET", URL: "links/" + name + "?signature=hush"}, nil
+}
+
 type links struct{}
 
 func (links) Upload(_ context.Context, name string, size int64, _ time.Duration) (Link, error) {
@@ -67,6 +73,10 @@ func (links) Upload(_ context.Context, name string, size int64, _ time.Duration)
 
 func (links) Table(_ context.Context, r *sheet.Run, format string, _ time.Duration) (Link, error) {
 	return Link{Method: "GET", URL: "https://bucket/" + r.ID + "." + format + "?signature=hush"}, nil
+}
+
+func (links) Published(_ context.Context, run, name string, _ time.Duration) (Link, error) {
+	return Link{Method: "GET", URL: "https://bucket/published/" + run + "/" + name + "?signature=hush"}, nil
 }
 
 // toolbox answers calls as it is told.

@@ -49,7 +49,7 @@ func (signer) PresignGet(_ context.Context, name, filename string, _ time.Durati
 // deployed is the function as it is wired, in memory.
 func deployed(t *testing.T) (ask func(events.APIGatewayProxyRequest) (int, map[string]any), st *store.Store, e *executions) {
 	st, e = &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}, &executions{}
-	f := Function{api.New(api.Ports{Store: st, Starter: &start.Starter{Store: st, Executions: e, Accept: start.ForCloud},
+	f := Function{api.New(api.Ports{Store: st, Starter: &start.Starter{Store: st, Executions: e, Accept: start.ForCloud(false)},
 		Kicker: Kicker{Store: st, Executions: e}, Links: Links{signer{}}, Log: slog.New(slog.DiscardHandler)})}
 	return func(in events.APIGatewayProxyRequest) (int, map[string]any) {
 		t.Helper()

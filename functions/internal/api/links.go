@@ -8,6 +8,7 @@ import (
 	"sluice/functions/internal/ending"
 	"sluice/internal/api"
 	"sluice/internal/core/export"
+	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/objects"
 	"sluice/internal/strict"
@@ -30,6 +31,12 @@ func (l Links) Upload(ctx context.Context, name string, size int64, expires time
 		link.Header[name] = signed.Header.Get(name)
 	}
 	return link, err
+}
+
+// Published implements api.Links: the browser saves the object.
+func (l Links) Published(ctx context.Context, id, name string, expires time.Duration) (api.Link, error) {
+	signed, err := l.PresignGet(ctx, run.PublishedName(id, name), name, expires)
+	return api.Link{Method: http.MethodGet, URL: signed}, err
 }
 
 // Table implements api.Links. The table was written when the run ended, as CSV.

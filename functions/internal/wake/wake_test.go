@@ -64,7 +64,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	st, m, b := &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}, &machines{states: map[string]machine.State{}}, &board{}
 	return &world{t: t, st: st, machines: m, board: b, Handler: &Handler{
-		Log: slog.New(slog.DiscardHandler), Starter: &start.Starter{Store: st, Executions: m, Accept: start.ForCloud},
+		Log: slog.New(slog.DiscardHandler), Starter: &start.Starter{Store: st, Executions: m, Accept: start.ForCloud(false)},
 		Reaper: &Reaper{Store: st, Executions: m, Ending: &ending.Ending{Store: st, Announcer: b}},
 	}}
 }

@@ -14,6 +14,21 @@ type Publish struct {
 	Name    string // a plain file name, unlike every other one of the map
 	Public  bool   // for everybody who knows the address
 	Content *Template
+
+	publicAt pos
+}
+
+// CheckPrivate finds the steps that publish for everybody, for where that is not allowed. The error is Problems, placed in file,
+// the map's.
+func (m *Map) CheckPrivate(file string) error {
+	r := &reporter{file: file}
+	for _, s := range m.Finish {
+		if s.Publish != nil && s.Publish.Public {
+			r.add(s.Publish.publicAt, "write `public: false`; the setting sluice:allowPublic of a deployment allows it",
+				"`%s` would be for everybody, which is not allowed here", s.Publish.Name)
+		}
+	}
+	return r.err()
 }
 
 // Bytes computes the content: text as UTF-8, bytes as they are, any other value as JSON with a line end. The error is an

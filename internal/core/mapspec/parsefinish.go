@@ -87,7 +87,7 @@ func (p *mapParser) publish(n *node) *Publish {
 	if public := n.get("public"); public == nil {
 		p.add(n.at, "add `public: false`, or `public: true` if everybody who knows the address may read it", "publish must say whether it is public")
 	} else {
-		out.Public = p.boolean(public, "public")
+		out.Public, out.publicAt = p.boolean(public, "public"), public.at
 	}
 	if content := n.get("content"); content == nil {
 		p.add(n.at, "add `content:`, such as ${run}", "publish needs its content")

@@ -39,6 +39,9 @@ func Prepare(req Request) (*Prepared, error) {
 // Tools is the catalogue that the run's calls are made by; nil if it has none.
 func (p *Prepared) Tools() *mapspec.Catalogue { return p.tools }
 
+// CheckPrivate refuses a map that publishes for everybody, for where that is not allowed. The error is mapspec.Problems.
+func (p *Prepared) CheckPrivate() error { return p.m.CheckPrivate(p.req.Documents.MapFile) }
+
 // ErrNoSource: a run that is planned later must say where its input lies.
 var ErrNoSource = errors.New("the run does not say where its input lies")
 
