@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sluice/internal/api"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/local"
@@ -28,6 +29,22 @@ func finishedIn(dir string, r *sheet.Run) []finished {
 		}
 	}
 	return steps
+}
+
+// finished are the steps of a run of a deployment.
+func (d deployment) finished(steps []api.Step) []finished {
+	list := make([]finished, len(steps))
+	for i, s := range steps {
+		list[i].FinishStep = s.FinishStep
+		switch {
+		case s.Link == nil:
+		case strings.Contains(s.Link.URL, "://"):
+			list[i].At = s.Link.URL
+		default: // relative to where the API is
+			list[i].At = strings.TrimSuffix(d.URL(), "/") + "/" + s.Link.URL
+		}
+	}
+	return list
 }
 
 func absolute(path string) string {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"syscall"
@@ -121,5 +124,22 @@ func TestFinishNeedsItsSecretsAtTheStart(t *testing.T) {
 	b.sluice(b.finishRun("ok")...).want(t, exitUsage, "provider other: the environment variable OTHER_KEY is not set")
 	if n := b.provider.calls(""); n != 0 {
 		t.Errorf("%d calls", n)
+	}
+}
+
+func TestFinishOfADeployment(t *testing.T) {
+	b := newBench(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"run":"r1","name":"m","status":"completed","warnings":["finish step 1 (a.b): HTTP_500: no"],"finish":[
+			{"call":"a.b","error":{"code":"HTTP_500","message":"no"}},
+			{"publish":"a.txt","size":2,"link":{"method":"GET","url":"https://bucket/a.txt?x=1","expiresAt":"2026-11-30T10:00:00Z"}},
+			{"publish":"b.txt","size":1,"link":{"method":"GET","url":"links/b.txt","expiresAt":"2026-11-30T10:00:00Z"}}]}`)
+	}))
+	defer server.Close()
+	b.env(map[string]string{})
+	r := b.sluice("runs", "r1", "--api", server.URL+"/v1")
+	r.want(t, exitOK, "finish    a.b failed: HTTP_500: no", "a.txt published (2 bytes): https://bucket/a.txt?x=1", "b.txt published (1 byte): "+server.URL+"/v1/links/b.txt")
+	if got := b.sluice("runs", "r1", "--api", server.URL+"/v1", "--json").json(t); len(got["warnings"].([]any)) != 1 || len(got["finish"].([]any)) != 3 {
+		t.Errorf("%v", got)
 	}
 }

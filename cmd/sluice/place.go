@@ -81,14 +81,14 @@ func (d deployment) entries(ctx context.Context) ([]entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, entryOf(v))
+		entries = append(entries, d.entryOf(v))
 	}
 	return entries, nil
 }
 
 func (d deployment) entry(ctx context.Context, id string) (entry, error) {
 	v, err := d.Run(ctx, id)
-	return entryOf(v), d.named(err, id)
+	return d.entryOf(v), d.named(err, id)
 }
 
 // named says of a run that is not there which one it is, and where.
@@ -100,10 +100,12 @@ func (d deployment) named(err error, id string) error {
 }
 
 // entryOf is a deployment's run in the terms of a listing. Somebody is at work there until a run has ended.
-func entryOf(v api.View) entry {
+func (d deployment) entryOf(v api.View) entry {
 	r := &sheet.Run{ID: v.Run, Status: v.Status, Counts: sheet.Counts{Completed: v.Completed, Failed: v.Failed}, Stats: v.Stats,
-		StartedAt: v.StartedAt, FinishedAt: v.FinishedAt}
+		StartedAt: v.StartedAt, FinishedAt: v.FinishedAt, WholeAt: v.WholeAt}
 	r.Sealed.Rows, r.Sealed.Duplicates, r.Sealed.Total = v.Rows, v.Duplicates, v.Rows+v.Duplicates
-	return entry{report: newReport(r, "", nil), Name: v.Name, AtWork: !v.Status.Ended(), CreatedAt: instant(v.CreatedAt), WakeAt: instant(v.WakeAt),
+	e := entry{report: newReport(r, "", d.finished(v.Finish)), Name: v.Name, AtWork: !v.Status.Ended(), CreatedAt: instant(v.CreatedAt), WakeAt: instant(v.WakeAt),
 		Error: v.Error, Holds: v.Holds, Bill: v.Bill, created: v.CreatedAt, mapFile: v.MapName, input: v.Input}
+	e.Warnings = v.Warnings
+	return e
 }

@@ -28,22 +28,23 @@ var (
 )
 
 // The folders of the bucket: inputs on their way, what belongs to a run, values too large for the table, cells too large
-// for a page.
+// for a page, and what is published.
 const (
-	uploads = "uploads/*"
-	runs    = "runs/*"
-	values  = "values/*"
-	cells   = "cells/*"
-	answers = "runs/*/answers/*" // of toolexec, too large for what it returns; who invoked it fetches and deletes them
+	uploads   = "uploads/*"
+	runs      = "runs/*"
+	values    = "values/*"
+	cells     = "cells/*"
+	published = "published/*"
+	answers   = "runs/*/answers/*" // of toolexec, too large for what it returns; who invoked it fetches and deletes them
 )
 
 // allowFunctions gives the functions their data, and each what it alone needs.
 func (s *stack) allowFunctions() {
 	f := s.functions
-	s.allowData(f.runmap, []string{uploads, runs, values, cells}, []string{runs, values, cells})
+	s.allowData(f.runmap, []string{uploads, runs, values, cells}, []string{runs, values, cells, published})
 	s.allowData(f.toolexec, []string{values}, []string{values, answers})
 	s.allowData(f.wake, []string{uploads, runs, values, cells}, []string{runs, values})
-	s.allowData(f.api, []string{uploads, runs, values, cells}, []string{uploads, runs, values})
+	s.allowData(f.api, []string{uploads, runs, values, cells, published}, []string{uploads, runs, values})
 
 	for _, fn := range []awslambda.Function{f.runmap, f.api} {
 		allow(roleOf(fn), "Call", []string{"lambda:InvokeFunction"}, f.toolexec.FunctionArn())

@@ -106,10 +106,10 @@ func TestShardMachineMayStartItself(t *testing.T) {
 
 func TestFunctionsReachOnlyTheirFoldersOfTheBucket(t *testing.T) {
 	for role, want := range map[string]map[string][]string{
-		"RunmapRole":   {"s3:GetObject": {"uploads", "runs", "values", "cells"}, "s3:PutObject": {"runs", "values", "cells"}},
+		"RunmapRole":   {"s3:GetObject": {"uploads", "runs", "values", "cells"}, "s3:PutObject": {"runs", "values", "cells", "published"}},
 		"ToolexecRole": {"s3:GetObject": {"values"}, "s3:PutObject": {"values", "runs/*/answers"}},
 		"WakeRole":     {"s3:GetObject": {"uploads", "runs", "values", "cells"}, "s3:PutObject": {"runs", "values"}},
-		"ApiRole":      {"s3:GetObject": {"uploads", "runs", "values", "cells"}, "s3:PutObject": {"uploads", "runs", "values"}},
+		"ApiRole":      {"s3:GetObject": {"uploads", "runs", "values", "cells", "published"}, "s3:PutObject": {"uploads", "runs", "values"}},
 	} {
 		for action, folders := range want {
 			var got []string

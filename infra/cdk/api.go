@@ -35,7 +35,7 @@ func (s *stack) newAPI(routes []route) {
 	plan.AddApiKey(s.api.key, nil)
 
 	accept(rest, "AwsSolutions-COG4", "Programs call this API with a key; there are no users to sign in.")
-	accept(rest, "AwsSolutions-APIG4", "Every method of the API asks for its key; the page holds nothing that is anybody's.")
+	accept(rest, "AwsSolutions-APIG4", "Every method of the API asks for its key; the page holds nothing that is anybody's, and what is published for everybody is there by two consents.")
 	accept(rest.DeploymentStage(), "AwsSolutions-APIG3", "A firewall is the account's choice and is billed; the usage plan limits the rate of requests.")
 	if s.settings.APILogs {
 		accept(rest, "AwsSolutions-IAM4", "API Gateway writes logs with this policy of AWS, once for the account.")

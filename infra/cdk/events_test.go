@@ -76,7 +76,7 @@ func TestSilenceOfTheReaperAlarmsAlsoWithoutData(t *testing.T) {
 
 // What the API has is what its documentation tells of, and the page.
 func TestEveryMethodAsksForTheKeyAndIsThrottled(t *testing.T) {
-	routes, err := readRoutes()
+	routes, err := routesOf(defaults())
 	if err != nil || len(routes) < 10 || !slices.Contains(routes, route{method: "POST", path: "/runs", body: true}) ||
 		!slices.Contains(routes, route{method: "GET", path: "/runs/{id}/rows"}) {
 		t.Fatalf("%+v, %v", routes, err)

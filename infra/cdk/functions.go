@@ -71,6 +71,9 @@ func (s *stack) newFunctions(code map[string]string) {
 		Timeout:     awscdk.Duration_Seconds(jsii.Number(apiSeconds)),
 	})
 	s.functions.api.AddEnvironment(jsii.String("SLUICE_TOOLEXEC"), s.functions.toolexec.FunctionName(), nil)
+	for _, fn := range []awslambda.Function{s.functions.wake, s.functions.api} { // they start runs, and api leads to what they publish
+		fn.AddEnvironment(jsii.String("SLUICE_ALLOW_PUBLIC"), jsii.String(strconv.FormatBool(set.AllowPublic)), nil)
+	}
 	s.allowFunctions()
 }
 

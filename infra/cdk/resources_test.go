@@ -105,7 +105,8 @@ func function(t *testing.T, from tmpl, name string) resource {
 func TestFunctionsGetTheEnvironmentThatTheyRead(t *testing.T) {
 	common := []string{"SLUICE_BUCKET", "SLUICE_BUS", "SLUICE_LOG_LEVEL", "SLUICE_TABLE"}
 	for name, extra := range map[string][]string{
-		"Runmap": {"SLUICE_TOOLEXEC"}, "Toolexec": {"SLUICE_ALLOW_PRIVATE"}, "Wake": {"SLUICE_RUN_MACHINE_ARN"}, "Api": {"SLUICE_RUN_MACHINE_ARN", "SLUICE_TOOLEXEC"},
+		"Runmap": {"SLUICE_TOOLEXEC"}, "Toolexec": {"SLUICE_ALLOW_PRIVATE"}, "Wake": {"SLUICE_RUN_MACHINE_ARN", "SLUICE_ALLOW_PUBLIC"},
+		"Api": {"SLUICE_RUN_MACHINE_ARN", "SLUICE_TOOLEXEC", "SLUICE_ALLOW_PUBLIC"},
 	} {
 		variables, _ := function(t, template, name).at("Environment", "Variables").(map[string]any)
 		want := slices.Sorted(slices.Values(append(slices.Clone(common), extra...)))

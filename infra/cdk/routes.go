@@ -26,6 +26,18 @@ var pages = []route{
 	{method: "GET", path: "/page/{file}", open: true},
 }
 
+// publicRoute leads to what runs have published for everybody. It is there only where the settings allow that.
+const publicRoute = "/published/{id}/{name}"
+
+// routesOf are the routes of a deployment with these settings.
+func routesOf(s settings) ([]route, error) {
+	routes, err := readRoutes()
+	if !s.AllowPublic {
+		routes = slices.DeleteFunc(routes, func(r route) bool { return r.path == publicRoute })
+	}
+	return routes, err
+}
+
 func readRoutes() ([]route, error) {
 	text, err := os.ReadFile(openAPI)
 	if err != nil {

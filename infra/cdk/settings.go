@@ -34,6 +34,7 @@ type settings struct {
 	SecretKeys       []string // ARNs of the KMS keys of your own that encrypt them
 
 	AllowPrivate bool // tools may reach private addresses, if their provider says so: for emulators and for providers inside a VPC
+	AllowPublic  bool // maps may publish for everybody, with `public: true`; off, what they publish is for who may see the run
 
 	AlarmTopic string // ARN of the SNS topic that alarms go to; empty: they show on the dashboard only
 	APIRate    int    // requests per second
@@ -74,6 +75,7 @@ func (s *settings) fields() map[string]func(string) error {
 		"secretNames":         list(&s.SecretNames, ""),
 		"secretKeys":          list(&s.SecretKeys, "arn:"),
 		"allowPrivate":        flag(&s.AllowPrivate),
+		"allowPublic":         flag(&s.AllowPublic),
 		"alarmTopic":          text(&s.AlarmTopic),
 		"apiRate":             number(&s.APIRate, 1, 10000),
 		"apiBurst":            number(&s.APIBurst, 1, 5000),

@@ -26,7 +26,7 @@ func newStack(app awscdk.App, s settings) (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	routes, err := readRoutes()
+	routes, err := routesOf(s)
 	if err != nil {
 		return nil, err
 	}

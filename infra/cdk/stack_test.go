@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		var more []string
 		template, findings = synthesize(filepath.Join(folder, "out1"), s)
 
-		s.Architecture, s.KeepData, s.APILogs = "amd64", false, false
+		s.Architecture, s.KeepData, s.APILogs, s.AllowPublic = "amd64", false, false, true
 		s.RunmapConcurrency, s.ToolexecConcurrency = 50, 10
 		s.AlarmTopic = "arn:aws:sns:us-east-1:123456789012:alarms"
 		s.SecretParameters, s.SecretNames = nil, []string{"hunter"}

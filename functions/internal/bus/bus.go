@@ -39,12 +39,13 @@ type Detail struct {
 	Completed int64        `json:"completed"`
 	Failed    int64        `json:"failed"`
 	Error     string       `json:"error,omitempty"`
+	Warnings  []string     `json:"warnings,omitempty"` // steps of `finish` that failed
 }
 
 // Of is the event for a run that has ended.
 func Of(r *sheet.Run) Event {
 	e := Event{Type: Completed, Detail: Detail{Run: r.ID, Name: r.Name, Status: r.Status, Rows: r.Sealed.Rows,
-		Completed: r.Counts.Completed, Failed: r.Counts.Failed, Error: r.Error}}
+		Completed: r.Counts.Completed, Failed: r.Counts.Failed, Error: r.Error, Warnings: r.Warnings()}}
 	if r.Status == sheet.Failed {
 		e.Type = Failed
 	}

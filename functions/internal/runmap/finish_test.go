@@ -39,6 +39,7 @@ func (q *quota) Execute(ctx context.Context, batch []call.Attempt, deliver func(
 const finishing = calling + `finish:
   - {call: a.get, with: {x: "${run.completed} done"}}
   - {publish: {name: report.txt, public: false, content: "${run.completed} of ${run.total}"}}
+  - {publish: {name: broken, public: false, content: "${1 / run.failed}"}}
 `
 
 func (w *world) text(name string) string {
@@ -91,6 +92,9 @@ func TestH9FinishParksForEachWindow(t *testing.T) {
 		}
 		if len(q.told) != 3 || w.listed() != 0 || len(w.board.events) != 2 { // told again when finished again
 			t.Errorf("%v, %d listed, %d events", q.told, w.listed(), len(w.board.events))
+		}
+		if told := w.board.events[0].Detail; len(told.Warnings) != 1 || !strings.HasPrefix(told.Warnings[0], "finish step 3 (publish broken): EXPRESSION: ") {
+			t.Errorf("told %+v", told)
 		}
 		if got := w.text(run.PublishedName("leads-2026-01", "report.txt")); got != "2 of 2" {
 			t.Errorf("published %q", got)
