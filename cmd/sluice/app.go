@@ -48,7 +48,7 @@ type grammar struct {
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 	Cancel   laterCmd    `cmd:"" help:"Cancel a run (not yet in this version)."`
 	Retry    laterCmd    `cmd:"" help:"Run the failed rows of a run again (not yet in this version)."`
-	Answer   laterCmd    `cmd:"" help:"Answer an event that rows wait for (not yet in this version)."`
+	Answer   answerCmd   `cmd:"" help:"Answer an event that rows wait for."`
 	Serve    laterCmd    `cmd:"" help:"Serve the dashboard and the API (not yet in this version)."`
 }
 

@@ -67,7 +67,10 @@ func (f folder) entry(ctx context.Context, id string) (entry, error) {
 	e := newEntry(f.State, r)
 	e.Bill = billOf(r)
 	if !r.Status.Ended() {
-		e.Holds, err = run.Holds(ctx, f.Store, r)
+		if e.Holds, err = run.Holds(ctx, f.Store, r); err != nil {
+			return e, err
+		}
+		e.Waits, err = run.Waiting(ctx, f.Store, r)
 	}
 	return e, err
 }

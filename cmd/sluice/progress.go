@@ -26,8 +26,9 @@ type progress struct {
 	mu     sync.Mutex
 	speed  speed
 	last   standing // of the last slice
-	parkAt time.Time
-	holds  []hold // while parked
+	asleep bool
+	parkAt time.Time // zero: until an answer comes
+	holds  []hold    // while parked
 
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -84,7 +85,7 @@ func (p *progress) loop(ctx context.Context) {
 }
 
 func parkedPause(s standing) time.Duration {
-	if s.ParkedUntil.IsZero() {
+	if !s.Parked {
 		return 0
 	}
 	return parkedEvery
@@ -110,7 +111,7 @@ func (p *progress) parked(at time.Time) {
 	now := time.Now()
 	p.mu.Lock()
 	p.last = fromSnapshot(p.watch.Last(), p.last.Total, now)
-	p.parkAt, p.holds = at, p.reasons(waiting)
+	p.asleep, p.parkAt, p.holds = true, at, p.reasons(waiting)
 	p.mu.Unlock()
 	s := p.standing(now)
 	p.out.show(s, now)
@@ -130,7 +131,7 @@ func (p *progress) reasons(list []hold) []hold {
 
 func (p *progress) woken() {
 	p.mu.Lock()
-	p.parkAt, p.holds, p.speed = time.Time{}, nil, speed{}
+	p.asleep, p.parkAt, p.holds, p.speed = false, time.Time{}, nil, speed{}
 	p.last.Holds, p.last.Held, p.last.Turning = nil, 0, 0
 	p.mu.Unlock()
 	p.out.show(p.standing(time.Now()), time.Now())
@@ -146,8 +147,8 @@ func (p *progress) standing(now time.Time) standing {
 		p.speed.note(now, p.last.Done+p.last.Failed)
 	}
 	s := p.last
-	if !p.parkAt.IsZero() {
-		s.ParkedUntil, s.Holds, s.Turning = p.parkAt, p.holds, 0
+	if p.asleep {
+		s.Parked, s.ParkedUntil, s.Holds, s.Turning = true, p.parkAt, p.holds, 0
 		s.Held = 0
 		for _, h := range p.holds {
 			s.Held += h.Rows

@@ -23,7 +23,7 @@ func TestLinesAreToldWhenSomethingHasChanged(t *testing.T) {
 	l.show(s, noon)
 	s.Rate = 9.7
 	l.show(s, noon.Add(3*time.Second)) // nothing but the rate
-	s.Rate, s.Left, s.ParkedUntil = 0, 0, noon.Add(36*time.Hour)
+	s.Rate, s.Left, s.Parked, s.ParkedUntil = 0, 0, true, noon.Add(36*time.Hour)
 	l.show(s, noon.Add(6*time.Second))
 	l.say("told anyway")
 	same(t, out.String(), strings.Join([]string{
@@ -90,7 +90,7 @@ func TestDisplayShowsTheRunAndEnds(t *testing.T) {
 	d := newDisplay(&out, 600)
 	s := standing{Total: 600, Done: 300, Rate: 10, Left: 30 * time.Second}
 	held := s
-	held.ParkedUntil = noon.Add(time.Minute)
+	held.Parked, held.ParkedUntil = true, noon.Add(time.Minute)
 	held.Holds = []hold{{Provider: "acme", Why: "429", Until: noon.Add(time.Minute), Rows: 7}}
 	var wg sync.WaitGroup
 	for range 4 {

@@ -16,7 +16,7 @@ import (
 
 type rowsCmd struct {
 	ID     string `arg:"" name:"run" help:"Id of the run."`
-	Status string `enum:",completed,failed,held,pending" default:"" help:"Only rows of this status: completed, failed, held or pending."`
+	Status string `enum:",completed,failed,held,waiting,pending" default:"" help:"Only rows of this status: completed, failed, held, waiting (for an answer, or asleep) or pending."`
 	JSON   bool   `name:"json" help:"Print JSON: one object per line, with input, cells and error of the row."`
 	stateFlag
 }
@@ -27,7 +27,7 @@ func (*rowsCmd) Help() string {
   sluice rows monday --status failed
   sluice rows monday --json | jq .cells
 
-Rows that are held tell until when. It only reads, and works while another process is at work on the run.`
+Rows that are held or wait tell for what, and until when. It only reads, and works while another process is at work on the run.`
 }
 
 // Run implements the command.
@@ -56,7 +56,7 @@ func (c *rowsCmd) print(ctx context.Context, out io.Writer, st *local.State, job
 		return err
 	}
 	if !c.JSON {
-		fmt.Fprintf(out, "%7s  %-9s  %s\n", "ROW", "STATUS", "CELLS, ERROR OR HOLD  |  INPUT")
+		fmt.Fprintf(out, "%7s  %-9s  %s\n", "ROW", "STATUS", "CELLS, ERROR OR WAIT  |  INPUT")
 	}
 	now := time.Now()
 	for v, err := range job.Rows(ctx, run.Ports{Store: st.Store}) {
@@ -102,10 +102,23 @@ func detail(v *run.RowView, now time.Time) string {
 		return clean(v.Error.Error())
 	case v.Held != nil:
 		return clean(fmt.Sprintf("held by %s until %s", run.ProviderOf(v.Held.Scope), clock(v.Held.Until, now)))
+	case v.Waits != nil:
+		return clean(waitText(v.Waits, now))
 	case len(v.Cells) == 0:
 		return "-"
 	}
 	return plainJSON(v.Cells)
+}
+
+func waitText(w *run.WaitView, now time.Time) string {
+	until := clock(w.Until, now)
+	switch {
+	case w.Key == "":
+		return fmt.Sprintf("%s: sleeps until %s", w.Column, until)
+	case w.Open && !now.Before(w.Until):
+		return fmt.Sprintf("%s: waits for the answer to %q, which is overdue since %s", w.Column, w.Key, until)
+	}
+	return fmt.Sprintf("%s: waits for the answer to %q until %s", w.Column, w.Key, until)
 }
 
 func plainJSON(v any) string {

@@ -85,13 +85,14 @@ func (c *runsCmd) show(ctx context.Context, a *app, p place) error {
 // entry is a run in a listing.
 type entry struct {
 	report
-	Name      string     `json:"name"`
-	AtWork    bool       `json:"atWork"` // a living process is working on it, or waits to go on with it
-	CreatedAt *time.Time `json:"createdAt"`
-	WakeAt    *time.Time `json:"wakeAt"`
-	Error     string     `json:"error,omitempty"`
-	Holds     []run.Hold `json:"holds,omitempty"`
-	Bill      *cost.Bill `json:"bill,omitempty"` // with --cost
+	Name      string        `json:"name"`
+	AtWork    bool          `json:"atWork"` // a living process is working on it, or waits to go on with it
+	CreatedAt *time.Time    `json:"createdAt"`
+	WakeAt    *time.Time    `json:"wakeAt"`
+	Error     string        `json:"error,omitempty"`
+	Holds     []run.Hold    `json:"holds,omitempty"`
+	Waits     sheet.Waiting `json:"waits,omitzero"`
+	Bill      *cost.Bill    `json:"bill,omitempty"` // with --cost
 
 	created        time.Time
 	mapFile, input string
@@ -167,6 +168,12 @@ func printRun(a *app, e entry) error {
 	line("finished", "%s", when(e.FinishedAt, now))
 	if e.WakeAt != nil && !sheet.Status(e.Status).Ended() {
 		line("wakes", "%s", when(e.WakeAt, now))
+	}
+	if n := e.Waits.Answers; n > 0 {
+		line("waits", "%s; sluice rows %s --status waiting", plural(n, "row waits for an answer", "rows wait for answers"), e.ID)
+	}
+	if n := e.Waits.Asleep; n > 0 {
+		line("sleeps", "%s", plural(n, "row", "rows"))
 	}
 	for _, h := range e.Holds {
 		line("held", "%s", hold{Provider: h.Provider, Why: "held", Until: h.Until, Rows: h.Rows}.text(now))

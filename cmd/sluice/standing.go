@@ -20,8 +20,10 @@ type standing struct {
 	Cost                int64 // millionths
 	Rate                float64
 	Left                time.Duration // 0: not known
-	ParkedUntil         time.Time
-	Ending              bool // the rows have ended; steps of finish are left
+	Answers, Asleep     int64         // rows that wait for answers, and rows that sleep
+	Parked              bool
+	ParkedUntil         time.Time // zero: until an answer comes
+	Ending              bool      // the rows have ended; steps of finish are left
 	Holds               []hold
 }
 
@@ -35,7 +37,7 @@ type hold struct {
 func fromSnapshot(snap run.Snapshot, total int64, now time.Time) standing {
 	s := standing{
 		Total: total, Done: snap.Counts.Completed, Failed: snap.Counts.Failed, Held: snap.Held, Turning: snap.Turning,
-		Cost: snap.Stats.CostMicros, Ending: snap.Ending,
+		Cost: snap.Stats.CostMicros, Ending: snap.Ending, Answers: snap.Waits.Answers, Asleep: snap.Waits.Asleep,
 	}
 	for _, h := range snap.Holds {
 		if h.Until.Sub(now) < longHold {
@@ -79,20 +81,28 @@ func (s standing) counts() string {
 	if s.Turning > 0 {
 		text += fmt.Sprintf(", %s waiting", number(int64(s.Turning)))
 	}
+	if s.Answers > 0 {
+		text += ", " + plural(s.Answers, "waits for an answer", "wait for answers")
+	}
+	if s.Asleep > 0 {
+		text += ", " + plural(s.Asleep, "sleeps", "sleep")
+	}
 	return text
 }
 
-// state says what is going on besides rows; parked is how a park is told. Empty: nothing is.
+// state says what is going on besides rows; parked is how a park until a time is told. Empty: nothing is.
 func (s standing) state(parked string) string {
 	switch {
-	case s.ParkedUntil.IsZero() && s.Ending:
-		return "finishing"
-	case s.ParkedUntil.IsZero():
-		return ""
-	case s.Ending:
+	case s.Parked && s.ParkedUntil.IsZero():
+		return "parked until an answer comes"
+	case s.Parked && s.Ending:
 		return "finishing: " + parked
+	case s.Parked:
+		return parked
+	case s.Ending:
+		return "finishing"
 	}
-	return parked
+	return ""
 }
 
 // pace says how fast it goes and what it has cost.

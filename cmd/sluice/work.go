@@ -117,7 +117,9 @@ func parkedText(job *run.Job, w work) string {
 }
 
 // resume is the command that goes on with the run.
-func (w work) resume(job *run.Job) string { return "sluice resume " + job.Run.ID + w.stateArg() }
+func (w work) resume(job *run.Job) string { return w.resumeOf(job.Run.ID) }
+
+func (w work) resumeOf(id string) string { return "sluice resume " + id + w.stateArg() }
 
 func (w work) stateArg() string {
 	if w.stateDir == local.DefaultDir {

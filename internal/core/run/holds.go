@@ -20,6 +20,22 @@ type Hold struct {
 	Rows     int       `json:"rows"`  // 0: a step of `finish` waits
 }
 
+// Waiting tells how many rows of a run wait for answers or sleep, as its checkpoints say: exact while the run is parked.
+func Waiting(ctx context.Context, st *store.Store, r *sheet.Run) (sheet.Waiting, error) {
+	var sum sheet.Waiting
+	for _, part := range r.Parts() {
+		cp, err := sheet.LoadCheckpoint(ctx, st, part.ID, part.Shard)
+		if errors.Is(err, table.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return sum, err
+		}
+		sum = sum.Plus(cp.Waits)
+	}
+	return sum, nil
+}
+
 // Holds tells what a run's rows wait for, as its checkpoints say: exact while the run is parked. Holds that are over
 // are left out.
 func Holds(ctx context.Context, st *store.Store, r *sheet.Run) ([]Hold, error) {

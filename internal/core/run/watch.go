@@ -21,9 +21,10 @@ type Watch struct {
 type Snapshot struct {
 	Counts  sheet.Counts // rows whose end is durable
 	Stats   sheet.Stats
-	AtWork  int // rows being computed or called for
-	Turning int // rows waiting for their turn at a provider
-	Held    int // rows on hold
+	AtWork  int           // rows being computed or called for
+	Turning int           // rows waiting for their turn at a provider
+	Held    int           // rows on hold
+	Waits   sheet.Waiting // rows that wait for answers, or sleep
 	Holds   []ScopeHold
 	Ending  bool // the rows have ended, and the steps of `finish` are at work
 }
@@ -100,6 +101,7 @@ func (w *Watch) sum() Snapshot {
 func (a *Snapshot) add(b Snapshot) {
 	a.Counts, a.Stats = a.Counts.Plus(b.Counts), a.Stats.Plus(b.Stats)
 	a.Ending = a.Ending || b.Ending
+	a.Waits = a.Waits.Plus(b.Waits)
 	a.AtWork, a.Turning, a.Held = a.AtWork+b.AtWork, a.Turning+b.Turning, a.Held+b.Held
 	for _, h := range b.Holds {
 		i := slices.IndexFunc(a.Holds, func(known ScopeHold) bool { return known.Provider == h.Provider })
@@ -116,6 +118,7 @@ func (s *slice) snapshot() Snapshot {
 	snap := Snapshot{Stats: s.tally.stats(), Ending: s.job.ending != nil}
 	if !snap.Ending { // a step is no row
 		snap.Counts, _ = s.journal.Counted()
+		snap.Waits = s.away.waiting()
 	}
 	s.pool.mu.Lock()
 	snap.AtWork, snap.Turning, snap.Held = s.pool.atWork, s.pool.turning, s.pool.held.Len()
