@@ -121,7 +121,7 @@ func TestFinishKeepsTheHistoryShort(t *testing.T) {
 				t.Fatal(err)
 			}
 			wake, err := time.Parse(time.RFC3339, res.(*FinishResult).WakeAt)
-			if got := wake.Sub(time.Now()); err != nil || got < max(calmWait, soon) || got > max(calmWait, soon)+time.Second {
+			if got := time.Until(wake); err != nil || got < max(calmWait, soon) || got > max(calmWait, soon)+time.Second {
 				t.Errorf("a step that may go on in %s is asked for in %s, %v", soon, got, err)
 			}
 		}

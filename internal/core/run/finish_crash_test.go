@@ -68,8 +68,8 @@ func crashInFinish(t *testing.T, kind tabletest.Kind, n int) (crashed, whole boo
 		if rec, err := sheet.Load(t.Context(), w.st, "r1"); err == nil {
 			whole = rec.Whole()
 		}
-		got := ""
-		if got, err = w.toTheEnd(toldAll, rows(2)); err != nil || got != "x,one\nr0,r0\nr1,r1\n" {
+		got, err := w.toTheEnd(toldAll, rows(2))
+		if err != nil || got != "x,one\nr0,r0\nr1,r1\n" {
 			t.Fatalf("crash at write %d: %v\n%s", n, err, got)
 		}
 		w.eachStepOnce(n, crashed)

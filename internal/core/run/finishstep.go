@@ -23,7 +23,8 @@ func (r *row) finishStep(ctx context.Context, c int, column *mapspec.Column) res
 		r.cells[c] = raw
 		return result{}
 	}
-	made, res := sheet.FinishStep{}, result{}
+	var made sheet.FinishStep
+	var res result
 	if steps[c].Publish != nil {
 		made, res = r.publish(ctx, steps[c].Publish)
 	} else {

@@ -69,15 +69,17 @@ type Run struct {
 	Pause       *Pause        `json:"pause,omitempty"`     // of a run that is paused
 	Restarts    int           `json:"restarts,omitempty"`  // executions that took over from one that died
 	Continued   int           `json:"continued,omitempty"` // how often it was told to go on, and executions before that
-	WholeAt     time.Time     `json:"wholeAt,omitzero"`    // since then only steps of `finish` are left to do; zero once they are done
-	Endings     int           `json:"endings,omitempty"`   // how often it has completed
-	Finish      []FinishStep  `json:"finish,omitempty"`    // what became of the map's `finish`, at its last end
-	Counts      Counts        `json:"counts"`
-	Stats       Stats         `json:"stats"`
-	Usage       table.Usage   `json:"usage"`               // of the store, by whoever works on the run; slices of Lambda book theirs apart
-	SliceUsage  table.Usage   `json:"sliceUsage,omitzero"` // what the shards' checkpoints have booked (store.Store, Meter)
-	PlanMs      int64         `json:"planMs,omitempty"`    // reading and sealing the input took
-	FinishMs    int64         `json:"finishMs,omitempty"`  // the check of the sheet, and in the cloud the export, took
+	// WholeAt is since when only steps of `finish` are left to do; zero before, and once they are done. Who puts rows of
+	// such a run to work again makes it zero, and counts one more of Endings: the steps that were begun told of another end.
+	WholeAt    time.Time    `json:"wholeAt,omitzero"`
+	Endings    int          `json:"endings,omitempty"` // how often it has completed
+	Finish     []FinishStep `json:"finish,omitempty"`  // what became of the map's `finish`, at its last end
+	Counts     Counts       `json:"counts"`
+	Stats      Stats        `json:"stats"`
+	Usage      table.Usage  `json:"usage"`               // of the store, by whoever works on the run; slices of Lambda book theirs apart
+	SliceUsage table.Usage  `json:"sliceUsage,omitzero"` // what the shards' checkpoints have booked (store.Store, Meter)
+	PlanMs     int64        `json:"planMs,omitempty"`    // reading and sealing the input took
+	FinishMs   int64        `json:"finishMs,omitempty"`  // the check of the sheet, and in the cloud the export, took
 
 	version int64
 }
