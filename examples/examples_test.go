@@ -12,12 +12,14 @@ import (
 )
 
 func TestExamplesAreValid(t *testing.T) {
-	tools, err := mapspec.ParseTools("tools.yaml", read(t, "tools.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := mapspec.ParseMap("leads.map.yaml", read(t, "leads.map.yaml"), tools); err != nil {
-		t.Fatal(err)
+	for mapFile, toolsFile := range map[string]string{"leads.map.yaml": "tools.yaml", "report.map.yaml": "report.tools.yaml"} {
+		tools, err := mapspec.ParseTools(toolsFile, read(t, toolsFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := mapspec.ParseMap(mapFile, read(t, mapFile), tools); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

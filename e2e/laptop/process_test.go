@@ -64,7 +64,7 @@ func (d *desk) start(stdin io.Reader, program string, args ...string) *process {
 	d.t.Helper()
 	p := &process{t: d.t, cmd: exec.Command(program, args...), out: &buffer{}, err: &buffer{}, done: make(chan struct{}), started: time.Now()}
 	p.cmd.Dir, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = d.dir, stdin, p.out, p.err
-	p.cmd.Env = append(os.Environ(), "ACME_KEY=demo-acme", "ALPHA_KEY=demo-alpha", "BETA_KEY=demo-beta", "MAIL_KEY=demo-mail")
+	p.cmd.Env = append(os.Environ(), "ACME_KEY=demo-acme", "ALPHA_KEY=demo-alpha", "BETA_KEY=demo-beta", "MAIL_KEY=demo-mail", "CHAT_KEY=demo-chat")
 	if err := p.cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
