@@ -102,6 +102,33 @@ func TestH9FinishParksForEachWindow(t *testing.T) {
 	})
 }
 
+// A run that is paused while its last step waits is no business of the machine any more, and goes on when it is told to.
+func TestFinishThatIsPausedEndsTheMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &quota{windows: 1})
+		w.registerMap("r", finishing, "x\n1\n")
+		w.must(`{"op":"plan","run":"r"}`, &PlanResult{})
+		w.must(`{"op":"slice","run":"r","shard":0,"slices":0}`, &SliceResult{})
+		var fin FinishResult
+		w.must(`{"op":"finish","run":"r"}`, &fin)
+		if err := run.Pause(t.Context(), w.Store, "r", "lunch"); err != nil {
+			t.Fatal(err)
+		}
+		w.must(`{"op":"finish","run":"r"}`, &fin)
+		if fin.Outcome != "done" || fin.Status != sheet.Paused || w.record("r").Status != sheet.Paused || len(w.board.events) != 0 {
+			t.Errorf("%+v, %v", fin, w.board.events)
+		}
+		if _, err := run.Continue(t.Context(), w.Store, "r", sheet.Budget{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		w.must(`{"op":"finish","run":"r"}`, &fin)
+		if fin.Outcome != "done" || fin.Status != sheet.Completed || len(w.board.events) != 1 {
+			t.Errorf("%+v", fin)
+		}
+	})
+}
+
 // Steps that wait again and again are asked for less often after a while, so that the execution's history is not filled.
 func TestFinishKeepsTheHistoryShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -73,3 +73,28 @@ func TestFinishIsPaused(t *testing.T) {
 		}
 	})
 }
+
+// A provider that says nothing but "wait" is given up at the end of a run as it is in a row: the run has completed, and says so.
+func TestR5FinishGivesUpAProviderThatOnlyWaits(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+			if a.Tool == "b.get" {
+				return heldFor(10 * time.Minute)
+			}
+			return echo(a, nth)
+		}
+		job, err := w.startOf("r", told, impatient, rows(1)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.slice(job)
+		began := time.Now()
+		w.end("r", nil)
+		rec := w.record("r")
+		if took := time.Since(began); rec.Status != sheet.Completed || took < 20*time.Minute || took > 31*time.Minute || len(rec.Warnings()) != 1 ||
+			!strings.Contains(rec.Warnings()[0], "finish step 1 (b.get): PROVIDER_EXHAUSTED") || w.provider.calls("a.post", "") != 1 {
+			t.Errorf("after %v: %s, %v", took, rec.Status, rec.Warnings())
+		}
+	})
+}

@@ -24,6 +24,9 @@ func (r *row) publish(ctx context.Context, p *mapspec.Publish) (sheet.FinishStep
 		made.Error = faultOf(exprError(err))
 		return made, result{}
 	}
+	if r.s.ports.Store.Blobs == nil {
+		return made, result{err: fmt.Errorf("publish %s: there is no blob store", p.Name)}
+	}
 	durable, cancel := context.WithTimeout(context.WithoutCancel(ctx), durableWrite)
 	defer cancel()
 	name := PublishedName(r.s.job.known(), p.Name)
