@@ -85,7 +85,7 @@ func TestH9FinishIsParkedAndResumed(t *testing.T) {
 		t.Errorf("a step is no row: %s", held.out)
 	}
 	p.signal(syscall.SIGINT)
-	p.wait().want(t, exitInterrupted, "run r1 is parked: 2 of 2 rows done", "sluice resume r1")
+	p.wait().want(t, exitInterrupted, "run r1 is parked: 2 of 2 rows done", "sluice resume r1", "its next step of finish is due at ")
 
 	p = b.start("resume", "r1")
 	eventually(t, "it waits on", func() bool { return strings.Contains(p.err.String(), "finishing: parked until ") })

@@ -111,7 +111,11 @@ func parkedText(job *run.Job, w work) string {
 	text := fmt.Sprintf("run %s is parked: %s of %s rows done, nothing is lost. To go on: %s", job.Run.ID,
 		number(job.Run.Counts.Ended()), number(job.Run.Sealed.Rows), w.resume(job))
 	if at := job.Run.WakeAt; at.After(time.Now()) {
-		text += fmt.Sprintf(" (its next row is due at %s)", clock(at, time.Now()))
+		what := "row"
+		if job.Run.Whole() {
+			what = "step of finish"
+		}
+		text += fmt.Sprintf(" (its next %s is due at %s)", what, clock(at, time.Now()))
 	}
 	return text
 }
