@@ -126,7 +126,7 @@ func TestFailFastEndsTheRunWith1(t *testing.T) {
 		t.Error("a failed run wrote a table")
 	}
 	b.sluice("resume", "r1").want(t, exitFailed, "run r1 failed: row 1")
-	b.sluice("export", "r1").want(t, exitFailed, "only a completed run is exported")
+	b.sluice("export", "r1").want(t, exitFailed, "only a completed or cancelled run is exported")
 }
 
 func TestWrongUsageExits2BeforeAnythingIsDone(t *testing.T) {

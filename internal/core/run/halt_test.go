@@ -11,6 +11,7 @@ import (
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/table"
+	"sluice/internal/core/table/tabletest"
 )
 
 // slowly is a gateway that takes its time, and notices when it is interrupted: what it had sent by then may have arrived.
@@ -173,6 +174,82 @@ func TestX4PauseKeepsEverythingUntilContinued(t *testing.T) {
 		}
 		if rec := w.reload(job).Run; rec.Pause != nil || rec.Status != sheet.Completed {
 			t.Errorf("%s, %+v", rec.Status, rec.Pause)
+		}
+	})
+}
+
+// The export of a cancelled run holds what is finished, and says of every row how it stands; a row that had not ended is
+// never shown as completed.
+func TestX4X5ExportOfACancelledRunSaysHowEveryRowStands(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+			switch {
+			case a.Tool == "b.get" && strings.Contains(string(a.Input), "hold"): // its first cell is there
+				return heldFor(time.Hour)
+			case strings.Contains(string(a.Input), "bad"):
+				return call.Answer{Outcome: call.Failed, Dispatched: true, Status: 422, Error: &call.Error{Code: "HTTP_422", Message: "no"}}
+			}
+			return echo(a, nth)
+		}
+		job := w.start("r", twoCalls, "x", "ada", "hold", "bad")
+		w.parked(job)
+		if err := run.Cancel(t.Context(), w.st, "r"); err != nil {
+			t.Fatal(err)
+		}
+		w.settle("r")
+		job = w.reload(job)
+		var b strings.Builder
+		if err := job.Export(t.Context(), w.ports(), &b, "csv"); err != nil {
+			t.Fatal(err)
+		}
+		want := "x,up,one,two,_status,_error\nada,ADA,ada,ada!,completed,\nhold,,,,cancelled,\nbad,,,,failed,one: HTTP_422: no\n"
+		if b.String() != want {
+			t.Errorf("got\n%s\nwant\n%s", &b, want)
+		}
+		job.Run.Counts.Completed++
+		if err := job.Export(t.Context(), w.ports(), &b, "csv"); !errors.Is(err, run.ErrIncomplete) {
+			t.Errorf("counts that are wrong: %v", err)
+		}
+	})
+}
+
+// A slice died, and somebody cancels before anybody takes over: what its journal holds is counted and kept, also where
+// journals expire.
+func TestX4CancelAfterACrashKeepsWhatTheJournalHolds(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w, f := newFaultyWorld(t, tbl)
+		w.settings.Keep, w.settings.Concurrency = 48*time.Hour, 1
+		job := w.start("r", twoCalls, rows(5)...)
+		f.OnOp(func(e tabletest.Event) {
+			if e.Op == tabletest.OpPut && isJournal(e.Keys[0]) && e.Keys[0].Sort > "j/00000001/0000000004" {
+				f.CrashAt(1, tabletest.NotDone)
+			}
+		})
+		w.failing(t.Context(), job)
+		f.OnOp(nil)
+		f.Heal()
+		known := w.reload(job).Run.Counts
+		if known.Completed == 0 {
+			t.Fatal("nothing had ended")
+		}
+		if err := run.Cancel(t.Context(), w.st, "r"); err != nil {
+			t.Fatal(err)
+		}
+		if rec := w.settle("r"); rec.Status == sheet.Cancelled {
+			t.Error("the dead slice's lease was not over, and it was taken for dead")
+		}
+		time.Sleep(run.Lease)
+		if rec := w.settle("r"); rec.Status != sheet.Cancelled || rec.Counts != known {
+			t.Errorf("%s, %+v, want %+v", rec.Status, rec.Counts, known)
+		}
+		time.Sleep(1000 * time.Hour) // the journal has gone
+		if got := count(w.statuses(w.reload(job), w.st), run.StatusCompleted); int64(got) != known.Completed {
+			t.Errorf("%d rows are there, %d were counted", got, known.Completed)
+		}
+		w.goOn("r")
+		if got := w.finish(w.reload(job)); strings.Count(got, "!") != 5 {
+			t.Error(got)
 		}
 	})
 }

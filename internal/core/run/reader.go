@@ -50,7 +50,7 @@ func (r *RowReader) Page(ctx context.Context, q RowQuery) (rows []*RowView, next
 	var input *intake.Page
 	for place := q.From; place < state.First+int64(len(state.Rows)); place++ {
 		i := int(place - state.First)
-		if status, _ := standingOf(state, i, live.held); q.Status != "" && status != q.Status {
+		if status, _ := j.standing(state, i, live.held); q.Status != "" && status != q.Status {
 			continue
 		}
 		if q.Most > 0 && len(rows) == q.Most {

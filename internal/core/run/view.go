@@ -40,7 +40,8 @@ const (
 	StatusFailed    = "failed"
 	StatusHeld      = "held"
 	StatusPending   = "pending"
-	StatusWaiting   = "waiting" // for an answer, or asleep
+	StatusWaiting   = "waiting"   // for an answer, or asleep
+	StatusCancelled = "cancelled" // of a cancelled run: it had not ended, and will not by itself
 )
 
 // RowStatuses are all of them.
@@ -74,7 +75,7 @@ func (j *Job) view(ctx context.Context, p Ports, input *intake.Page, state *shee
 	v := &RowView{
 		Place: state.First + int64(i), Row: input.Index[i] + 1, Input: input.Row(i, j.Run.Sealed.Columns), Error: row.Fault, values: input.Values[i], state: row,
 	}
-	v.Status, v.Held = standingOf(state, i, held)
+	v.Status, v.Held = j.standing(state, i, held)
 	if v.Status == StatusWaiting {
 		v.Waits = j.waitView(row.Waits(time.Now()))
 	}
@@ -94,13 +95,16 @@ func (j *Job) view(ctx context.Context, p Ports, input *intake.Page, state *shee
 	return v, nil
 }
 
-// standingOf is where a row stands, and what holds it.
-func standingOf(state *sheet.Page, i int, held map[int64]*sheet.Pending) (string, *sheet.Pending) {
+// standing is where a row stands, and what holds it.
+func (j *Job) standing(state *sheet.Page, i int, held map[int64]*sheet.Pending) (string, *sheet.Pending) {
 	switch state.Rows[i].Status {
 	case sheet.RowCompleted:
 		return StatusCompleted, nil
 	case sheet.RowFailed:
 		return StatusFailed, nil
+	}
+	if j.Run.Status == sheet.Cancelled {
+		return StatusCancelled, nil
 	}
 	if h := held[state.First+int64(i)]; h != nil && !h.Until.IsZero() {
 		return StatusHeld, h
