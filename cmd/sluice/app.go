@@ -20,7 +20,7 @@ import (
 // The exit codes, which scripts rely on.
 const (
 	exitOK          = 0   // of a run: every row completed
-	exitFailed      = 1   // the run failed, or the command could not be carried out
+	exitFailed      = 1   // the run failed, was cancelled or is paused, or the command could not be carried out
 	exitUsage       = 2   // wrong arguments, or a mistake in the files that were given
 	exitRowsFailed  = 3   // the run finished, and some rows failed
 	exitInterrupted = 130 // stopped by Ctrl-C; a run is parked
@@ -40,13 +40,14 @@ type app struct {
 type grammar struct {
 	Run      runCmd      `cmd:"" help:"Run a map over a table: fill its columns for every row."`
 	Validate validateCmd `cmd:"" help:"Check a map, its tools and an input's columns without running anything."`
-	Resume   resumeCmd   `cmd:"" help:"Go on with a run that is parked or was interrupted."`
+	Resume   resumeCmd   `cmd:"" help:"Go on with a run that is parked or paused, or was interrupted."`
 	Runs     runsCmd     `cmd:"" help:"List the runs, or show one of them."`
 	Rows     rowsCmd     `cmd:"" help:"Show a run's rows as far as they have come, also while it is at work."`
 	Export   exportCmd   `cmd:"" help:"Write the finished table of a run."`
 	Tools    toolsCmd    `cmd:"" help:"Make one call of a tool and print its result as JSON."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
-	Cancel   laterCmd    `cmd:"" help:"Cancel a run (not yet in this version)."`
+	Cancel   cancelCmd   `cmd:"" help:"Stop a run for good, at once; what is finished is kept."`
+	Pause    pauseCmd    `cmd:"" help:"Stop a run until it is resumed."`
 	Retry    laterCmd    `cmd:"" help:"Run the failed rows of a run again (not yet in this version)."`
 	Answer   answerCmd   `cmd:"" help:"Answer an event that rows wait for."`
 	Serve    laterCmd    `cmd:"" help:"Serve the dashboard and the API (not yet in this version)."`
@@ -58,7 +59,8 @@ every result on disk, so that nothing is lost and nothing is paid for twice.
 Start with:
   sluice run leads.map.yaml --tools tools.yaml --in leads.csv --out enriched.csv
 
-Exit codes: 0 every row completed, 1 the run failed, 2 wrong usage, 3 some rows failed, 130 parked by Ctrl-C.`
+Exit codes: 0 every row completed, 1 the run failed, was cancelled or is paused, 2 wrong usage,
+3 some rows failed, 130 parked by Ctrl-C.`
 
 // exit is an error that ends the program with a code. A nil err has been told already.
 type exit struct {

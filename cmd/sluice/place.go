@@ -51,7 +51,11 @@ func (f folder) entries(ctx context.Context) ([]entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, newEntry(f.State, r))
+		e, err := f.look(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
 	}
 	return entries, nil
 }
@@ -64,7 +68,10 @@ func (f folder) entry(ctx context.Context, id string) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	e := newEntry(f.State, r)
+	e, err := f.look(ctx, r)
+	if err != nil {
+		return entry{}, err
+	}
 	e.Bill = billOf(r)
 	if !r.Status.Ended() {
 		if e.Holds, err = run.Holds(ctx, f.Store, r); err != nil {
@@ -73,6 +80,24 @@ func (f folder) entry(ctx context.Context, id string) (entry, error) {
 		e.Waits, err = run.Waiting(ctx, f.Store, r)
 	}
 	return e, err
+}
+
+// look is how a run stands, with what has been asked of it and is not done yet.
+func (f folder) look(ctx context.Context, r *sheet.Run) (entry, error) {
+	e := newEntry(f.State, r)
+	if r.Status.Ended() || r.Status == sheet.Paused {
+		return e, nil
+	}
+	asked, err := sheet.LoadControl(ctx, f.Store, r.ID)
+	switch {
+	case err != nil:
+		return e, err
+	case asked.Cancel != nil:
+		e.asked = "cancelling"
+	case asked.Pause != nil:
+		e.asked = "pausing"
+	}
+	return e, nil
 }
 
 // deployment is the place behind an API.

@@ -16,7 +16,7 @@ import (
 
 type rowsCmd struct {
 	ID     string `arg:"" name:"run" help:"Id of the run."`
-	Status string `enum:",completed,failed,held,waiting,pending" default:"" help:"Only rows of this status: completed, failed, held, waiting (for an answer, or asleep) or pending."`
+	Status string `enum:",completed,failed,held,waiting,pending,cancelled" default:"" help:"Only rows of this status: completed, failed, held, waiting (for an answer, or asleep), pending or cancelled."`
 	JSON   bool   `name:"json" help:"Print JSON: one object per line, with input, cells and error of the row."`
 	stateFlag
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -157,7 +158,9 @@ type resumeCmd struct {
 	ID string `arg:"" name:"run" help:"Id of the run."`
 	endFlags
 	stateFlag
-	Concurrency int `placeholder:"N" help:"Rows at work at once; default: as the run was started."`
+	Concurrency int     `placeholder:"N" help:"Rows at work at once; default: as the run was started."`
+	BudgetCalls int64   `placeholder:"N" help:"Calls that the run may dispatch in all, instead of what its map allows."`
+	BudgetCost  float64 `placeholder:"X" help:"What the run may cost in all, in the money unit of its tools, instead of what its map allows."`
 }
 
 // Help implements kong.HelpProvider.
@@ -165,16 +168,19 @@ func (*resumeCmd) Help() string {
 	return `Examples:
   sluice resume monday
   sluice resume monday --out enriched.jsonl      another output than the run was started with
+  sluice resume monday --budget-cost 75          a run that its budget has paused
 
-A run goes on with the map, the tools and the input that it was started with, whatever has become of the files.
-A run that has ended is not run again: its result is printed, and its output is written again.`
+A run goes on with the map, the tools and the input that it was started with, whatever has become of the files. That
+holds for a run that is parked or paused, was interrupted or cancelled, or has failed for a reason that has passed.
+A run that is completed is not run again: its result is printed, and its output is written again. "sluice retry" runs
+its failed rows again.`
 }
 
 // Run implements the command.
 func (c *resumeCmd) Run(a *app) error {
 	i := a.interruption()
 	defer i.end()
-	out, err := c.endFlags.check()
+	out, err := c.check()
 	if err != nil {
 		return err
 	}
@@ -184,6 +190,19 @@ func (c *resumeCmd) Run(a *app) error {
 	}
 	return errors.Join(c.resume(a, i, st, out), st.Close())
 }
+
+func (c *resumeCmd) check() (string, error) {
+	switch {
+	case c.BudgetCalls < 0:
+		return "", usagef("--budget-calls %d: it must be positive", c.BudgetCalls)
+	case !(c.BudgetCost >= 0 && c.BudgetCost < maxMoney):
+		return "", usagef("--budget-cost %v: it must be positive", c.BudgetCost)
+	}
+	return c.endFlags.check()
+}
+
+// maxMoney bounds what can be counted in millionths.
+const maxMoney = 9e12
 
 func (c *resumeCmd) resume(a *app, i *interruption, st *local.State, out string) error {
 	claim, err := st.Claim(c.ID)
@@ -198,7 +217,8 @@ func (c *resumeCmd) resume(a *app, i *interruption, st *local.State, out string)
 	if job.Run.Status == sheet.Staging {
 		return usagef("run %s: its input was not read to the end; start it again with the same `sluice run ... --run %s`", c.ID, c.ID)
 	}
-	w := work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.State, again: true}
+	w := work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.State, again: true,
+		raise: sheet.Budget{Calls: c.BudgetCalls, CostMicros: int64(math.Round(c.BudgetCost * 1e6))}}
 	if !w.ended(job) {
 		if err := checkSecrets(i.ctx, a.secretsSource(), job.Map.Tools()); err != nil {
 			return err
@@ -211,7 +231,7 @@ func (c *resumeCmd) resume(a *app, i *interruption, st *local.State, out string)
 func loadJob(ctx context.Context, st *local.State, id string) (*run.Job, error) {
 	job, err := run.LoadJob(ctx, st.Store, id)
 	if errors.Is(err, sheet.ErrNoRun) {
-		return nil, usagef("there is no run %q in %s; `sluice runs` lists them", id, st.Dir)
+		return nil, noRun(id, st)
 	}
 	return job, err
 }

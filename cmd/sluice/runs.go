@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,17 +91,19 @@ type entry struct {
 	CreatedAt *time.Time    `json:"createdAt"`
 	WakeAt    *time.Time    `json:"wakeAt"`
 	Error     string        `json:"error,omitempty"`
+	Pause     *sheet.Pause  `json:"pause,omitempty"` // of a run that is paused
 	Holds     []run.Hold    `json:"holds,omitempty"`
 	Waits     sheet.Waiting `json:"waits,omitzero"`
 	Bill      *cost.Bill    `json:"bill,omitempty"` // with --cost
 
+	asked          string // what the process at work has been asked for, and has not done yet
 	created        time.Time
 	mapFile, input string
 }
 
 func newEntry(st *local.State, r *sheet.Run) entry {
 	return entry{report: newReport(r, r.Out, finishedIn(st.Dir, r)), Name: r.Name, AtWork: st.AtWork(r.ID), CreatedAt: instant(r.CreatedAt),
-		WakeAt: instant(r.WakeAt), Error: r.Error, created: r.CreatedAt, mapFile: r.MapFile, input: r.Input}
+		WakeAt: instant(r.WakeAt), Error: r.Error, Pause: r.Pause, created: r.CreatedAt, mapFile: r.MapFile, input: r.Input}
 }
 
 // status says for people what the record cannot know: that nobody is at work any more.
@@ -108,7 +111,7 @@ func (e entry) status() string {
 	if !e.AtWork && (e.Status == string(sheet.Running) || e.Status == string(sheet.Staging)) {
 		return "interrupted"
 	}
-	return e.Status
+	return cmp.Or(e.asked, e.Status)
 }
 
 func (c *runsCmd) list(ctx context.Context, a *app, p place) error {
@@ -183,6 +186,9 @@ func printRun(a *app, e entry) error {
 	}
 	if e.Out != nil {
 		line("output", "%s", *e.Out)
+	}
+	if e.Pause != nil {
+		line("paused", "%s %s", clock(e.Pause.At, now), e.Pause.Reason)
 	}
 	if e.Error != "" {
 		line("error", "%s", e.Error)

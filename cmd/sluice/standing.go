@@ -25,6 +25,7 @@ type standing struct {
 	ParkedUntil         time.Time // zero: until an answer comes
 	Ending              bool      // the rows have ended; steps of finish are left
 	Holds               []hold
+	Halting             string
 }
 
 // hold is a provider that is not to be asked before a time.
@@ -38,6 +39,12 @@ func fromSnapshot(snap run.Snapshot, total int64, now time.Time) standing {
 	s := standing{
 		Total: total, Done: snap.Counts.Completed, Failed: snap.Counts.Failed, Held: snap.Held, Turning: snap.Turning,
 		Cost: snap.Stats.CostMicros, Ending: snap.Ending, Answers: snap.Waits.Answers, Asleep: snap.Waits.Asleep,
+	}
+	switch snap.Halting {
+	case run.Paused:
+		s.Halting = "pausing"
+	case run.Cancelled:
+		s.Halting = "cancelling"
 	}
 	for _, h := range snap.Holds {
 		if h.Until.Sub(now) < longHold {
@@ -86,6 +93,9 @@ func (s standing) counts() string {
 	}
 	if s.Asleep > 0 {
 		text += ", " + plural(s.Asleep, "sleeps", "sleep")
+	}
+	if s.Halting != "" {
+		text += ", " + s.Halting
 	}
 	return text
 }

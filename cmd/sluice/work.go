@@ -20,7 +20,8 @@ type work struct {
 	out         string // checked; empty: that of the record
 	concurrency int
 	stateDir    string
-	again       bool // a run that failed is tried again
+	again       bool         // a run that failed is tried again, one that was cancelled goes on
+	raise       sheet.Budget // with again: instead of what the map allows
 }
 
 // work brings the job to an end: it drives it unless it has ended already, writes its output, tells about it, and
@@ -29,15 +30,38 @@ func (a *app) work(i *interruption, st *local.State, job *run.Job, w work) error
 	out := cmp.Or(w.out, job.Run.Out)
 	var table early
 	if !w.ended(job) {
+		var err error
+		if job, err = w.goOn(i.ctx, st, job); err != nil {
+			return err
+		}
 		if err := a.drive(i, st, job, w, out, &table); err != nil {
 			return a.stopped(job, w, err)
 		}
 	}
-	if job.Run.Status == sheet.Failed {
+	return a.ended(i, st, job, w, out, table.written)
+}
+
+// goOn lets a run go on that somebody has kept from it.
+func (w work) goOn(ctx context.Context, st *local.State, job *run.Job) (*run.Job, error) {
+	if !w.again && job.Run.Status != sheet.Paused {
+		return job, nil
+	}
+	if _, err := run.Continue(ctx, st.Store, job.Run.ID, w.raise); err != nil {
+		return nil, err
+	}
+	return loadJob(ctx, st, job.Run.ID)
+}
+
+// ended writes the output of a run that has ended, unless that is done, and tells about it.
+func (a *app) ended(i *interruption, st *local.State, job *run.Job, w work, out string, written bool) error {
+	switch job.Run.Status {
+	case sheet.Failed:
 		return a.conclude(job, w, "", &exit{exitFailed, fmt.Errorf("run %s failed: %s", job.Run.ID, job.Run.Error)})
+	case sheet.Cancelled:
+		return a.conclude(job, w, "", &exit{exitFailed, errors.New(haltedText(job.Run, w))})
 	}
 	i.finishing()
-	if !table.written {
+	if !written {
 		if err := a.export(i.ctx, st, job, out, ""); err != nil {
 			return a.conclude(job, w, "", notWritten(job, w, err))
 		}
@@ -67,9 +91,9 @@ func notWritten(job *run.Job, w work, err error) error {
 }
 
 // ended reports whether there is nothing to do. A run that failed may be tried again (the disk has room again), but
-// not one that its map ends with the first failed row.
+// not one that its map ends with the first failed row; one that was cancelled goes on if somebody says so.
 func (w work) ended(job *run.Job) bool {
-	if job.Run.Status == sheet.Failed && w.again {
+	if w.again && (job.Run.Status == sheet.Failed || job.Run.Status == sheet.Cancelled) {
 		return failedFast(job)
 	}
 	return job.Run.Status.Ended()
@@ -96,6 +120,8 @@ func (a *app) stopped(job *run.Job, w work, err error) error {
 	switch table := asTableError(err); {
 	case table != nil:
 		return a.conclude(job, w, "", tableMissing(job, w, table))
+	case errors.Is(err, local.ErrHalted):
+		return a.conclude(job, w, "", &exit{exitFailed, errors.New(haltedText(job.Run, w))})
 	case errors.Is(err, local.ErrStopped):
 		return a.conclude(job, w, "", &exit{exitInterrupted, errors.New(parkedText(job, w))})
 	case errors.Is(err, context.Canceled):

@@ -227,6 +227,9 @@ func sameRun(rec *sheet.Run, digest string, req Request) error {
 
 // continued returns the run that exists, after a look at the source: it must be the one that was sealed.
 func continued(ctx context.Context, st *store.Store, rec *sheet.Run, src openedSource) (*Job, error) {
+	if rec.StartedAt.IsZero() { // cancelled before its input was sealed
+		return LoadJob(ctx, st, rec.ID)
+	}
 	if err := sameSource(rec, rec.Sealed, src); err != nil {
 		return nil, err
 	}

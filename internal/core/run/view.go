@@ -46,7 +46,7 @@ const (
 
 // RowStatuses are all of them.
 func RowStatuses() []string {
-	return []string{StatusCompleted, StatusFailed, StatusHeld, StatusPending, StatusWaiting}
+	return []string{StatusCompleted, StatusFailed, StatusHeld, StatusPending, StatusWaiting, StatusCancelled}
 }
 
 // Rows yields the rows in input order, as far as they have come: from the pages, and for a run that is at work from

@@ -26,7 +26,8 @@ type Snapshot struct {
 	Held    int           // rows on hold
 	Waits   sheet.Waiting // rows that wait for answers, or sleep
 	Holds   []ScopeHold
-	Ending  bool // the rows have ended, and the steps of `finish` are at work
+	Ending  bool    // the rows have ended, and the steps of `finish` are at work
+	Halting Outcome // Paused or Cancelled: what the slices have been asked for, and are about; empty: nothing
 }
 
 // ScopeHold is a provider that is not to be asked before a time.
@@ -103,6 +104,9 @@ func (a *Snapshot) add(b Snapshot) {
 	a.Ending = a.Ending || b.Ending
 	a.Waits = a.Waits.Plus(b.Waits)
 	a.AtWork, a.Turning, a.Held = a.AtWork+b.AtWork, a.Turning+b.Turning, a.Held+b.Held
+	if b.Halting != "" {
+		a.Halting = b.Halting
+	}
 	for _, h := range b.Holds {
 		i := slices.IndexFunc(a.Holds, func(known ScopeHold) bool { return known.Provider == h.Provider })
 		if i < 0 {
@@ -115,7 +119,7 @@ func (a *Snapshot) add(b Snapshot) {
 }
 
 func (s *slice) snapshot() Snapshot {
-	snap := Snapshot{Stats: s.tally.stats(), Ending: s.job.ending != nil}
+	snap := Snapshot{Stats: s.tally.stats(), Ending: s.job.ending != nil, Halting: s.halt()}
 	if !snap.Ending { // a step is no row
 		snap.Counts, _ = s.journal.Counted()
 		snap.Waits = s.away.waiting()

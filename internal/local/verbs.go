@@ -1,0 +1,70 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"sluice/internal/core/run"
+	"sluice/internal/core/sheet"
+)
+
+// HaltPatience is how long Cancel and Pause wait for the process that works on a run. It looks each second; calls under
+// way are interrupted by a cancellation, and come to their end in a pause.
+const HaltPatience = 10 * time.Second
+
+// haltLook is how often they look whether it is done.
+const haltLook = 20 * time.Millisecond
+
+// Cancel ends a run, whoever works on it, and returns its record. Where nobody does, it makes the record true itself.
+// Errors: ErrAtWork if the process that works on it does not answer in time: what is asked of it stands, and is done
+// when it looks; those of run.Cancel.
+func (s *State) Cancel(ctx context.Context, id string) (*sheet.Run, error) {
+	if err := run.Cancel(ctx, s.Store, id); err != nil {
+		return nil, err
+	}
+	return s.halted(ctx, id)
+}
+
+// Pause keeps a run from going on until it is continued. Otherwise it is as Cancel.
+func (s *State) Pause(ctx context.Context, id, reason string) (*sheet.Run, error) {
+	if err := run.Pause(ctx, s.Store, id, reason); err != nil {
+		return nil, err
+	}
+	return s.halted(ctx, id)
+}
+
+// halted returns the record once it says what was asked for.
+func (s *State) halted(ctx context.Context, id string) (*sheet.Run, error) {
+	for until := time.Now().Add(HaltPatience); ; {
+		claim, err := s.Claim(id)
+		if err == nil {
+			rec, err := run.Settle(ctx, s.ports(), run.Settings{}, id)
+			return rec, errors.Join(err, claim.Release())
+		}
+		if !errors.Is(err, ErrAtWork) {
+			return nil, err
+		}
+		rec, loadErr := sheet.Load(ctx, s.Store, id)
+		if loadErr != nil || rec.Status == sheet.Paused || rec.Status.Ended() {
+			return rec, loadErr
+		}
+		if time.Now().After(until) {
+			return rec, err
+		}
+		select {
+		case <-time.After(haltLook):
+		case <-ctx.Done():
+			return rec, context.Cause(ctx)
+		}
+	}
+}
+
+// ports is for slices that only close what dead ones have left.
+func (s *State) ports() run.Ports {
+	return run.Ports{Store: s.Store, Owner: s.Owner, Alive: func(owner string) bool {
+		process, _, _ := strings.Cut(owner, "/")
+		return process != s.Owner && s.alive(process)
+	}}
+}
