@@ -186,6 +186,7 @@ func TestX4X5ExportOfACancelledRunSaysHowEveryRowStands(t *testing.T) {
 		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
 			switch {
 			case a.Tool == "b.get" && strings.Contains(string(a.Input), "hold"): // its first cell is there
+				time.Sleep(50 * time.Millisecond) // the others are through
 				return heldFor(time.Hour)
 			case strings.Contains(string(a.Input), "bad"):
 				return call.Answer{Outcome: call.Failed, Dispatched: true, Status: 422, Error: &call.Error{Code: "HTTP_422", Message: "no"}}
