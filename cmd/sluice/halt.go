@@ -80,7 +80,7 @@ func (c *haltFlags) halt(a *app, want sheet.Status, ask func(*local.State, conte
 		return fmt.Errorf("run %s %w meanwhile: it is %s", rec.ID, run.ErrEnded, rec.Status)
 	}
 	if c.JSON {
-		return a.printJSON(newReport(rec, ""))
+		return a.printJSON(newReport(rec, "", nil))
 	}
 	_, err = fmt.Fprintln(a.stdout, haltedText(rec, work{stateDir: c.State}))
 	return err
