@@ -146,7 +146,7 @@ func TestWhatATerminalWouldObeyIsEscaped(t *testing.T) {
 
 func TestNumbersForPeople(t *testing.T) {
 	for micros, want := range map[int64]string{0: "0", 1: "0.000001", 10_000: "0.01", 1_500_000: "1.5", -2_000_000: "-2", 12_345_678: "12.345678"} {
-		same(t, money(micros), want)
+		same(t, sheet.Money(micros), want)
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567"} {
 		same(t, number(n), want)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"strconv"
-	"strings"
 	"time"
 
 	"sluice/internal/core/sheet"
@@ -47,7 +45,7 @@ func newReport(r *sheet.Run, out string, steps []finished) report {
 		Duplicates: r.Sealed.Duplicates, Waiting: r.Sealed.Rows - r.Counts.Ended(),
 		Calls:  calls{s.Logical, s.Dispatched, s.Refused429, s.Reused, s.Cached},
 		Slices: s.Slices, Parks: s.Parks, ResidentWaitMs: s.ResidentWaitMs, HeldMs: s.HeldMs,
-		Cost: json.Number(money(s.CostMicros)), StartedAt: instant(r.StartedAt), FinishedAt: instant(r.FinishedAt),
+		Cost: json.Number(sheet.Money(s.CostMicros)), StartedAt: instant(r.StartedAt), FinishedAt: instant(r.FinishedAt),
 		WholeAt: instant(r.WholeAt), Finish: steps, Warnings: r.Warnings(),
 	}
 	if out != "" {
@@ -62,18 +60,4 @@ func instant(t time.Time) *time.Time {
 	}
 	t = t.UTC().Truncate(time.Millisecond)
 	return &t
-}
-
-// money writes millionths as a decimal number, exactly.
-func money(micros int64) string {
-	sign := ""
-	if micros < 0 {
-		sign, micros = "-", -micros
-	}
-	s := strconv.FormatInt(micros/1e6, 10)
-	if rest := micros % 1e6; rest != 0 {
-		digits := strconv.FormatInt(rest+1e6, 10)[1:]
-		s += "." + strings.TrimRight(digits, "0")
-	}
-	return sign + s
 }

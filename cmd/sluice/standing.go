@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sluice/internal/core/run"
+	"sluice/internal/core/sheet"
 )
 
 // longHold is how far away a provider's next turn must be to be worth telling: shorter ones are ordinary pacing.
@@ -125,7 +126,7 @@ func (s standing) pace() string {
 		parts = append(parts, "about "+span(s.Left)+" left")
 	}
 	if s.Cost > 0 {
-		parts = append(parts, "cost "+money(s.Cost))
+		parts = append(parts, "cost "+sheet.Money(s.Cost))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -52,7 +52,7 @@ func writeSummary(b *strings.Builder, r *sheet.Run) {
 	fmt.Fprintf(b, "  time        %s", span(cmp.Or(r.FinishedAt, time.Now()).Sub(r.StartedAt)))
 	fmt.Fprintf(b, ", %s, %s; idle waits %s, rows held %s in all\n", plural(s.Slices, "slice", "slices"), plural(s.Parks, "park", "parks"),
 		span(time.Duration(s.ResidentWaitMs)*time.Millisecond), span(time.Duration(s.HeldMs)*time.Millisecond))
-	fmt.Fprintf(b, "  cost        %s\n", money(s.CostMicros))
+	fmt.Fprintf(b, "  cost        %s\n", sheet.Money(s.CostMicros))
 	fmt.Fprintf(b, "  storage     %s and %s in %s written; %s\n", plural(r.Usage.WriteUnits, "write unit", "write units"),
 		plural(r.Usage.ReadUnits, "read unit", "read units"), plural(r.Usage.ItemsWritten, "item", "items"), perRow(r))
 }

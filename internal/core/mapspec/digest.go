@@ -67,6 +67,9 @@ func (m *Map) digest(named bool) string {
 	if len(m.Finish) > 0 { // maps without it mean what they meant before there was one
 		meaning["finish"] = finishMeaning(m.Finish)
 	}
+	if m.Budget != (Budget{}) {
+		meaning["budget"] = []any{m.Budget.Calls, m.Budget.CostMicros}
+	}
 	return digestOf(meaning)
 }
 

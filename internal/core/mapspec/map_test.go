@@ -163,3 +163,14 @@ func TestHostileFilesAreRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestBudgetAsDeclared(t *testing.T) {
+	for src, want := range map[string]Budget{
+		"{calls: 10000, cost: 50.00}": {Calls: 10_000, CostMicros: 50_000_000}, "{cost: \"0.000001\"}": {CostMicros: 1}, "{calls: 1}": {Calls: 1}, "null": {},
+	} {
+		m, err := ParseMap("m.yaml", []byte("version: 1\nbudget: "+src+"\ncolumns: [{name: a, value: 1}]\n"), nil)
+		if err != nil || m.Budget != want {
+			t.Errorf("%s: %+v, %v", src, m, err)
+		}
+	}
+}

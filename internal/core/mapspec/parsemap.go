@@ -39,10 +39,10 @@ type mapParser struct {
 	current string
 }
 
-var mapKeys = []string{"version", "name", "key", "vars", "concurrency", "onRowError", "columns", "output", "finish"}
+var mapKeys = []string{"version", "name", "key", "vars", "concurrency", "onRowError", "columns", "output", "budget", "finish"}
 
 func (p *mapParser) parse(root *node) {
-	if !p.mapping(root, "a map", mapKeys, "budget") {
+	if !p.mapping(root, "a map", mapKeys) {
 		return
 	}
 	p.version(root)
@@ -56,6 +56,7 @@ func (p *mapParser) parse(root *node) {
 	if n := root.get("onRowError"); n != nil {
 		p.m.FailFast = p.oneOf(n, "onRowError", "isolate", "fail") == "fail"
 	}
+	p.budget(root.get("budget"))
 	p.readColumns(root)
 	p.output(root.get("output"))
 	p.finish(root.get("finish"))

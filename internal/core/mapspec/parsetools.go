@@ -187,7 +187,7 @@ func (p *toolParser) size(n *node) int64 {
 	return DefaultMaxBody
 }
 
-func (p *toolParser) money(n *node) int64 {
+func (p *compiler) money(n *node) int64 {
 	s := n.text
 	if n.kind == kindString {
 		s = n.scalar.(string)

@@ -17,6 +17,7 @@ type Map struct {
 	Vars        map[string]any // defaults; the values given at start override them
 	Concurrency int            // rows at once in one slice; 0 is automatic
 	FailFast    bool           // onRowError: fail
+	Budget      Budget
 	Columns     []Column
 	Output      []OutputColumn // nil: all input columns, then all cells
 	Finish      []FinishStep   // what is done once, when every row has ended

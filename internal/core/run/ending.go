@@ -49,11 +49,11 @@ func (j *Job) hidden(ctx context.Context, st *store.Store) (*Job, error) {
 	if err != nil && !errors.Is(err, intake.ErrSealed) {
 		return nil, fmt.Errorf("finish: %w", err)
 	}
-	rec := &sheet.Run{ID: id, Name: j.Run.Name, Status: sheet.Running, Vars: j.Run.Vars, Sealed: sealed, Shards: 1, Force: j.Run.Force}
+	rec := &sheet.Run{ID: id, Name: j.Run.Name, Status: sheet.Running, Vars: j.Run.Vars, Sealed: sealed, Shards: 1, Force: j.Run.Force, StartedAt: j.Run.StartedAt}
 	hidden := newJob(rec, columnsOf(j.Map.Finish), j.Tools)
 	hidden.ending = &ending{of: j.Run.ID, steps: j.Map.Finish}
 	hidden.lastCall = len(hidden.Map.Columns) // none: the result of a step is durable before the next one is made
-	hidden.since = j.since
+	hidden.since, hidden.budget = j.since, j.budget
 	hidden.manifest, err = intake.Manifest(ctx, st, id, sealed)
 	return hidden, err
 }

@@ -26,7 +26,8 @@ type Job struct {
 	personal    []bool // columns that keep of a call's result what depends on the row
 	longestCall time.Duration
 	since       table.Usage // of the store: what is used from here on has not been booked
-	ending      *ending     // of the hidden run that makes the steps of `finish`; nil: any other
+	budget      mapspec.Budget
+	ending      *ending // of the hidden run that makes the steps of `finish`; nil: any other
 }
 
 // Load reads a run that has been started.
@@ -77,7 +78,7 @@ func compile(d sheet.Documents) (*mapspec.Map, *mapspec.Catalogue, error) {
 }
 
 func newJob(r *sheet.Run, m *mapspec.Map, tools *mapspec.Catalogue) *Job {
-	j := &Job{Run: r, Map: m, Tools: tools, lastCall: -1, unread: make([]bool, len(m.Columns)), personal: make([]bool, len(m.Columns))}
+	j := &Job{Run: r, Map: m, Tools: tools, budget: m.Budget, lastCall: -1, unread: make([]bool, len(m.Columns)), personal: make([]bool, len(m.Columns))}
 	for c := range m.Columns {
 		j.unread[c] = !j.read(c)
 		if col := &m.Columns[c]; col.Sleep != nil || col.Event != nil {

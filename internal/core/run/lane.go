@@ -18,14 +18,15 @@ const batchSize = 64
 // Nothing is sent before the time that the gateway named. Waiting for one's turn is not a hold; it becomes one when
 // the head of the queue cannot be served within the resident budget (H17).
 type lane struct {
-	provider *mapspec.Provider
-	gateway  call.Gateway
-	pool     *pool
-	progress *progress
-	journal  *sheet.Journal
-	owned    func(time.Time) error // whether the shard is still the slice's
-	budget   time.Duration
-	stats    *tally
+	provider  *mapspec.Provider
+	gateway   call.Gateway
+	pool      *pool
+	progress  *progress
+	allowance *allowance
+	journal   *sheet.Journal
+	owned     func(time.Time) error // whether the shard is still the slice's
+	budget    time.Duration
+	stats     *tally
 
 	mu        sync.Mutex
 	queue     []*turn
@@ -79,7 +80,7 @@ func (l *lane) reply(t *turn, r reply) {
 
 func newLane(p *mapspec.Provider, s *slice) *lane {
 	return &lane{
-		provider: p, gateway: s.ports.Gateway, pool: s.pool, progress: s.progress, journal: s.journal, owned: s.owned, stats: s.tally,
+		provider: p, gateway: s.ports.Gateway, pool: s.pool, progress: s.progress, allowance: s.allowance, journal: s.journal, owned: s.owned, stats: s.tally,
 		budget: s.set.Budget.Limit, batching: newBatching(p, s.set.Linger, s.set.Budget.Limit), kick: make(chan struct{}, 1),
 		sizes: map[*mapspec.Tool]int{}, cohorts: map[string]*cohort{},
 	}
@@ -216,6 +217,9 @@ func (l *lane) next(now time.Time) ([]*unit, time.Duration) {
 	}
 	if l.journal.Trouble() {
 		return nil, troubleWait
+	}
+	if wait := l.allowance.wait(now); wait > 0 {
+		return nil, wait
 	}
 	units, alone, wait := l.units(now)
 	if len(units) == 0 {

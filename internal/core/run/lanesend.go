@@ -57,7 +57,7 @@ func (l *lane) send(ctx context.Context, units []*unit) {
 	defer l.sent.Done()
 	var took time.Duration
 	defer func() { l.ended(took) }()
-	if units = l.claimed(ctx, units); len(units) == 0 {
+	if units = l.afforded(ctx, l.claimed(ctx, units)); len(units) == 0 {
 		return
 	}
 	attempts := make([]call.Attempt, len(units))
@@ -65,7 +65,7 @@ func (l *lane) send(ctx context.Context, units []*unit) {
 		attempts[i] = u.compose()
 	}
 	if err := intend(ctx, units); err != nil {
-		l.fail(units, err)
+		l.fail(units, err) // it ends the slice, which gives back what was set aside
 		return
 	}
 	answered, sent := make([]bool, len(units)), time.Now()
@@ -80,15 +80,30 @@ func (l *lane) send(ctx context.Context, units []*unit) {
 	l.stats.batch(took)
 	for i, u := range units {
 		if err != nil && !answered[i] {
+			l.allowance.settle(u)
 			l.fail([]*unit{u}, err)
 		}
 	}
+}
+
+// afforded sets aside what the units may cost; those that the budget does not cover go back into the queue.
+func (l *lane) afforded(ctx context.Context, units []*unit) []*unit {
+	can, not, err := l.allowance.afford(ctx, units)
+	if err != nil {
+		l.fail(units, err)
+		return nil
+	}
+	for _, u := range not {
+		l.again(u)
+	}
+	return can
 }
 
 // answered settles a unit.
 func (l *lane) answered(ctx context.Context, u *unit, a call.Answer) {
 	l.learn(a)
 	l.stats.count(a)
+	l.allowance.settle(u)
 	l.mu.Lock()
 	l.fits(u, a)
 	l.mu.Unlock()

@@ -20,24 +20,25 @@ var ErrLost = errors.New("the shard is owned by another slice")
 
 // slice is what one invocation does for a shard.
 type slice struct {
-	job      *Job
-	ports    Ports
-	shard    int
-	set      Settings
-	began    time.Time
-	booked   table.Usage // by earlier slices of the shard
-	ctx      context.Context
-	stop     context.CancelCauseFunc
-	journal  *sheet.Journal
-	pages    *pages
-	pool     *pool
-	caller   *caller
-	progress *progress
-	tally    *tally
-	pumps    sync.WaitGroup
-	quit     chan struct{} // closed when draining begins
-	quitOne  sync.Once
-	blank    sync.Pool // rows that are done
+	job       *Job
+	ports     Ports
+	shard     int
+	set       Settings
+	began     time.Time
+	booked    table.Usage // by earlier slices of the shard
+	ctx       context.Context
+	stop      context.CancelCauseFunc
+	journal   *sheet.Journal
+	pages     *pages
+	pool      *pool
+	caller    *caller
+	progress  *progress
+	allowance *allowance
+	tally     *tally
+	pumps     sync.WaitGroup
+	quit      chan struct{} // closed when draining begins
+	quitOne   sync.Once
+	blank     sync.Pool // rows that are done
 
 	ordersMu sync.Mutex
 	orders   orders
@@ -138,9 +139,9 @@ func (s *slice) wire(past *past, memo *call.Memo) {
 	})
 	s.pages = newPages(s.job, st, s.cp.Epoch, s.journal, s.drain)
 	s.pages.begun = s.cp.Reach
-	s.progress = newProgress(s.cp.Streaks)
+	s.progress, s.allowance = newProgress(s.cp.Streaks), s.newAllowance()
 	s.caller = s.newCaller(memo)
-	s.pool.freed, s.pool.stalled = s.caller.wakeLanes, s.caller.stalled
+	s.pool.freed, s.pool.stalled, s.allowance.settled = s.caller.wakeLanes, s.caller.stalled, s.caller.wakeLanes
 	past.remember(memo)
 	past.hand(s.pages)
 	for _, p := range s.cp.Pending {

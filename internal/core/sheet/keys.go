@@ -12,6 +12,7 @@ import (
 //	runs                    <id>                    the list of runs
 //	run/<id>                record, doc/<digest>    what the run is
 //	run/<id>                control                 what people ask of it
+//	run/<id>                spending                what its shards have taken of its budget
 //	run/<id>/in             pages, manifest         sealed input (package intake)
 //	run/<id>/out            p/<page>/<epoch>        result pages
 //	run/<id>/shard/<n>      checkpoint              who works the shard, and from where
@@ -34,6 +35,8 @@ func runPart(id string) string { return "run/" + id }
 func recordKey(id string) table.Key { return table.Key{Part: runPart(id), Sort: "record"} }
 
 func controlKey(id string) table.Key { return table.Key{Part: runPart(id), Sort: "control"} }
+
+func spendingKey(id string) table.Key { return table.Key{Part: runPart(id), Sort: "spending"} }
 
 func listKey(id string) table.Key { return table.Key{Part: listPart, Sort: id} }
 

@@ -1,0 +1,269 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sluice/internal/core/mapspec"
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/store"
+	"sluice/internal/core/table"
+)
+
+const (
+	// setAside is how many calls more than it needs a slice takes from the budget at once, so that one write serves many; at
+	// most a twentieth of what is left.
+	setAside    = 256
+	partOfRest  = 20
+	othersPause = 2 * time.Second        // how long a slice waits for what others may give back, before the run pauses
+	affordAgain = 200 * time.Millisecond // and how often it looks meanwhile
+)
+
+// allowance is what a slice may spend of the run's budget. What a request may cost is set aside, durably, before it is
+// dispatched; so a budget is never exceeded, by slices side by side or after a crash. What was set aside and not spent is
+// given back when the slice ends. Of a slice that died only what it may have had under way stays spent.
+type allowance struct {
+	st      *store.Store
+	run     string
+	name    string // of the shard
+	epoch   int64
+	places  int
+	dearest int64               // what the dearest request costs
+	limit   func() sheet.Budget // zero: none
+	spent   func() sheet.Budget // by the shard, in all its slices, as far as they have said
+	pause   func(reason string)
+	settled func() // told when what was set aside is free again
+
+	mu     sync.Mutex
+	opened bool
+	share  sheet.Share
+	flying sheet.Budget // set aside for requests under way
+	denied time.Time    // since when nothing could be afforded; zero: it can
+
+	again atomic.Int64 // nothing is sent before, in nanoseconds since 1970
+}
+
+func (s *slice) newAllowance() *allowance {
+	a := &allowance{
+		st: s.ports.Store, run: s.job.known(), name: strconv.Itoa(s.shard), epoch: s.cp.Epoch, places: s.set.Concurrency,
+		limit: s.budget, pause: s.pauseFor, settled: func() {},
+		spent: func() sheet.Budget {
+			t := s.tally.stats()
+			return sheet.Budget{Calls: t.Dispatched, CostMicros: t.CostMicros}
+		},
+	}
+	if s.job.ending != nil {
+		a.name = "finish"
+	}
+	for c := range s.job.Map.Columns {
+		for _, step := range s.job.Map.Columns[c].Steps {
+			a.dearest = max(a.dearest, step.Tool.CostMicros)
+		}
+	}
+	return a
+}
+
+// budget is what the run may spend: what the map says, or what people have said since.
+func (s *slice) budget() sheet.Budget {
+	b := sheet.Budget(s.job.budget)
+	if asked := s.asked(); asked != nil {
+		if asked.Raised.Calls > 0 {
+			b.Calls = asked.Raised.Calls
+		}
+		if asked.Raised.CostMicros > 0 {
+			b.CostMicros = asked.Raised.CostMicros
+		}
+	}
+	return b
+}
+
+func priceOf(t *mapspec.Tool) sheet.Budget { return sheet.Budget{Calls: 1, CostMicros: t.CostMicros} }
+
+// wait is how long nothing can be afforded yet.
+func (a *allowance) wait(now time.Time) time.Duration {
+	return time.Duration(a.again.Load() - now.UnixNano())
+}
+
+// afford sets aside what the units may cost, in their order, as far as the budget goes. The others are not to be sent; if
+// nothing can change that but somebody's word, the run pauses.
+func (a *allowance) afford(ctx context.Context, units []*unit) (can, not []*unit, err error) {
+	limit := a.limit()
+	if limit == (sheet.Budget{}) {
+		return units, nil, nil
+	}
+	can, not, why, err := a.reserve(ctx, limit, units)
+	if why != "" {
+		a.pause(why)
+	}
+	return can, not, err
+}
+
+func (a *allowance) reserve(ctx context.Context, limit sheet.Budget, units []*unit) (can, not []*unit, why string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var need sheet.Budget
+	for _, u := range units {
+		need = need.Plus(priceOf(u.turns[0].tool))
+	}
+	free := a.free()
+	others := false
+	if !a.opened || !free.Covers(need) {
+		if free, others, err = a.take(ctx, limit, need); err != nil {
+			return nil, nil, "", err
+		}
+	}
+	n := 0
+	for ; n < len(units); n++ {
+		price := priceOf(units[n].turns[0].tool)
+		if !free.Covers(price) {
+			break
+		}
+		free, a.flying = free.Minus(price), a.flying.Plus(price)
+	}
+	if n == len(units) {
+		a.denied = time.Time{}
+		return units, nil, "", nil
+	}
+	return units[:n], units[n:], a.deny(limit, priceOf(units[n].turns[0].tool), others), nil
+}
+
+// free is what is set aside for no request yet.
+func (a *allowance) free() sheet.Budget {
+	return a.share.Taken.Minus(a.share.Lost).Minus(a.spent()).Minus(a.flying)
+}
+
+// deny waits for what may come back: from this slice's requests under way, and for a moment from others. Then it is for
+// people to decide, and it says why.
+func (a *allowance) deny(limit, price sheet.Budget, others bool) (why string) {
+	now := time.Now()
+	if a.denied.IsZero() {
+		a.denied = now
+	}
+	a.again.Store(now.Add(affordAgain).UnixNano())
+	if a.flying != (sheet.Budget{}) || others && now.Sub(a.denied) < othersPause {
+		return ""
+	}
+	return a.reason(limit, price)
+}
+
+// reason says why the run pauses.
+func (a *allowance) reason(limit, price sheet.Budget) string {
+	text := fmt.Sprintf("the budget of %d calls is spent", limit.Calls)
+	if limit.Calls == 0 || price.Calls <= a.free().Calls {
+		text = fmt.Sprintf("the budget of %s is spent as far as it goes: the next call would cost %s", sheet.Money(limit.CostMicros), sheet.Money(price.CostMicros))
+	}
+	if lost := a.share.Lost; lost.Calls > 0 {
+		text += fmt.Sprintf("; up to %d calls of it were under way when a process ended, and count as made", lost.Calls)
+	}
+	return text
+}
+
+// take takes what is needed from the budget, or as much as there is, and a little more where there is plenty. It returns
+// what is free now, and whether others may give something back.
+func (a *allowance) take(ctx context.Context, limit, need sheet.Budget) (sheet.Budget, bool, error) {
+	var open bool
+	err := a.change(ctx, func(all *sheet.Spending) {
+		a.reconcile(all.Shards[a.name])
+		var others sheet.Budget
+		others, open = all.Sum(a.name)
+		left := bounded(limit).Minus(others).Minus(a.share.Taken)
+		want := need.Minus(a.free())
+		more := sheet.Budget{Calls: setAside, CostMicros: setAside * a.dearest}.AtMost(sheet.Budget{Calls: left.Calls / partOfRest, CostMicros: left.CostMicros / partOfRest})
+		a.share.Taken = a.share.Taken.Plus(want.Plus(more).AtMost(left))
+	})
+	if err == nil {
+		a.opened = true
+	}
+	return a.free(), open, err
+}
+
+// bounded is a limit in which no bound is a very high one.
+func bounded(limit sheet.Budget) sheet.Budget {
+	const none = 1 << 62
+	if limit.Calls == 0 {
+		limit.Calls = none
+	}
+	if limit.CostMicros == 0 {
+		limit.CostMicros = none
+	}
+	return limit
+}
+
+// reconcile finds out what earlier slices of the shard have spent. What one set aside and has not given back, because it
+// died, was spent as far as is known, and beyond that by at most what it had under way and had not saved: twice as many
+// requests as it had places.
+func (a *allowance) reconcile(stored sheet.Share) {
+	if a.opened {
+		return
+	}
+	a.share = sheet.Share{Epoch: a.epoch, Open: true, Places: a.places}
+	said := a.spent()
+	unsaid := stored.Taken.Minus(said)
+	if stored.Open {
+		unknown := sheet.Budget{Calls: 1, CostMicros: a.dearest}.Times(2 * int64(stored.Places))
+		unsaid = unsaid.AtMost(stored.Lost.Plus(unknown))
+	}
+	a.share.Lost = unsaid.AtMost(unsaid)
+	a.share.Taken = said.Plus(a.share.Lost).Plus(a.flying)
+}
+
+// change brings this slice's share into the item. A slice that has lost its shard leaves it alone.
+func (a *allowance) change(ctx context.Context, decide func(*sheet.Spending)) error {
+	before := a.share
+	for {
+		all, err := sheet.LoadSpending(ctx, a.st, a.run)
+		if err != nil {
+			return fmt.Errorf("budget: %w", err)
+		}
+		if all.Shards[a.name].Epoch > a.epoch {
+			return ErrLost
+		}
+		a.share = before
+		decide(all)
+		if a.share == all.Shards[a.name] {
+			return nil
+		}
+		all.Shards[a.name] = a.share
+		err = all.Save(ctx, a.st, a.run)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, table.ErrConflict):
+			continue
+		}
+		a.share = before // written or not: what is taken twice is given back at the end
+		return fmt.Errorf("budget: %w", err)
+	}
+}
+
+// settle hears what became of a request: it was counted, or was not dispatched.
+func (a *allowance) settle(u *unit) {
+	if a.limit() == (sheet.Budget{}) {
+		return
+	}
+	a.mu.Lock()
+	a.flying = a.flying.Minus(priceOf(u.turns[0].tool)).AtMost(a.flying)
+	a.again.Store(0)
+	waits := !a.denied.IsZero()
+	a.mu.Unlock()
+	if waits {
+		a.settled()
+	}
+}
+
+// close gives back what was set aside and not spent. If that fails, the next slice finds out.
+func (a *allowance) close(ctx context.Context) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.opened {
+		return
+	}
+	_ = a.change(ctx, func(*sheet.Spending) {
+		a.share.Open, a.share.Taken = false, a.spent().Plus(a.share.Lost)
+	})
+}
