@@ -50,7 +50,7 @@ func TestCostOfARun(t *testing.T) {
 		used[line["name"].(string)] = line["quantity"].(float64)
 		sum += line["dollars"].(float64)
 	}
-	// One shard and one slice make 11 transitions. Plan, slice, finish; the two calls went in one batch or in two.
+	// One shard and one slice make 13 transitions. Plan, slice, finish; the two calls went in one batch or in two.
 	if used[cost.Transitions] != 13 || used[cost.Requests] < 4 || used[cost.Requests] > 5 {
 		t.Errorf("used %v", used)
 	}

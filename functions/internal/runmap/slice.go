@@ -52,7 +52,7 @@ func (h *Handler) slice(ctx context.Context, req Request) (any, error) {
 	set := h.Settings
 	set.Deadline = edge.Deadline(ctx)
 	res, err := job.Slice(ctx, h.ports(ctx, job), req.Shard, set)
-	if errors.Is(err, run.ErrLost) { // another slice works on the shard: leave, and look again when its lease is over
+	if errors.Is(err, run.ErrLost) { // another slice works on the shard: leave, and look again
 		if res, err = h.lost(ctx, sheet.Part{ID: req.Run, Shard: req.Shard}); err != nil {
 			return nil, err
 		}
@@ -79,7 +79,7 @@ func (h *Handler) lost(ctx context.Context, part sheet.Part) (run.Result, error)
 		return res, nil
 	}
 	if err == nil {
-		res.WakeAt = cp.LeaseUntil
+		res.WakeAt = cp.LookAgain(time.Now())
 	}
 	return res, err
 }

@@ -88,6 +88,38 @@ func TestX2SecondSliceLeavesWithoutEffect(t *testing.T) {
 	})
 }
 
+// A slice whose shard is another's comes again soon, and more and more rarely: long before the lease of a dead one would end,
+// and often enough not to be late when a living one has ended.
+func TestX2ASecondSliceComesBackSoon(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.settings.Concurrency = 1
+		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+			time.Sleep(2 * time.Second)
+			return echo(a, nth)
+		}
+		job, began := w.start("r", callA, rows(20)...), time.Now()
+		var looks []time.Duration
+		go func() {
+			for {
+				time.Sleep(time.Second)
+				res := w.slice(w.reload(job))
+				looks = append(looks, time.Since(began).Round(100*time.Millisecond))
+				if res.Outcome != run.Busy {
+					return
+				}
+				time.Sleep(time.Until(res.WakeAt) - time.Second)
+			}
+		}()
+		w.slice(job) // 40 s
+		time.Sleep(time.Minute)
+		// A second after the first look; from then on after half of what has passed.
+		if want := "[1s 2s 3s 4.5s 6.8s 10.1s 15.2s 22.8s 34.2s 51.3s]"; fmt.Sprint(looks) != want {
+			t.Errorf("looked at %v, want %s", looks, want)
+		}
+	})
+}
+
 func TestX2TwoSlicesAtTheSameMoment(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, tbl table.Table) {
 		w, f := newFaultyWorld(t, tbl)

@@ -113,14 +113,15 @@ func (s *slice) acquire(ctx context.Context) (*sheet.Checkpoint, Result, error) 
 		return cp, Result{}, nil
 	}
 	if s.ports.owned(cp, now) {
-		return nil, Result{Outcome: Busy, WakeAt: cp.LeaseUntil}, nil
+		return nil, Result{Outcome: Busy, WakeAt: cp.LookAgain(now)}, nil
 	}
 	if cp.Epoch == 0 {
 		cp.From, cp.Counted = sheet.Position{Epoch: 1}, sheet.Position{Epoch: 1}
 	}
 	cp.Epoch++
 	cp.Stats.Slices++
-	cp.Owner, cp.LeaseUntil, cp.Status, cp.WakeAt = s.ports.Owner, now.Add(s.set.Lease).UTC(), sheet.ShardRunning, time.Time{}
+	cp.Owner, cp.OwnedAt, cp.LeaseUntil = s.ports.Owner, now.UTC(), now.Add(s.set.Lease).UTC()
+	cp.Status, cp.WakeAt = sheet.ShardRunning, time.Time{}
 	err = cp.Save(ctx, s.ports.Store, s.job.Run.ID, s.shard)
 	if errors.Is(err, table.ErrConflict) {
 		return nil, Result{Outcome: Busy, WakeAt: now.Add(time.Second)}, nil

@@ -40,6 +40,7 @@ type Checkpoint struct {
 	Epoch      int64       `json:"epoch"` // counts the slices that have owned the shard
 	Owner      string      `json:"owner,omitempty"`
 	LeaseUntil time.Time   `json:"leaseUntil,omitzero"`
+	OwnedAt    time.Time   `json:"ownedAt,omitzero"` // since when the owner has it, or the last one had
 	FirstPage  int         `json:"firstPage"`
 	EndPage    int         `json:"endPage"`         // exclusive
 	Cursor     int64       `json:"cursor"`          // rows from here on are still to be gone through
@@ -99,6 +100,17 @@ func (cp *Checkpoint) Reads(at Position) bool {
 		}
 	}
 	return true
+}
+
+// LookAgain is when another slice should look again for a shard that has an owner: after half the time that the owner has
+// had it by then, but for a second at least, and when the lease ends at the latest. Who has only just begun may be a second
+// delivery of the same invocation, which ends soon; who has worked for long may do so for as long again.
+func (cp *Checkpoint) LookAgain(now time.Time) time.Time {
+	at := now.Add(max(now.Sub(cp.OwnedAt)/2, time.Second))
+	if cp.LeaseUntil.Before(at) {
+		return cp.LeaseUntil
+	}
+	return at
 }
 
 // LoadCheckpoint reads a shard's checkpoint; table.ErrNotFound if the shard has none.
