@@ -21,7 +21,7 @@ func main() {
 	h := api.New(api.Ports{
 		Store:       f.Store,
 		Starter:     &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud(f.AllowPublic)},
-		Kicker:      behind.Kicker{Store: f.Store, Executions: executions},
+		Kicker:      behind.Kicker{Store: f.Store, Executions: executions, Bell: machine.Bell{Store: f.Store, Client: executions.Client}},
 		Links:       behind.Links{Presigner: f.Blobs},
 		Tools:       behind.Tools{Invoker: awslambda.New(f.AWS, f.Toolexec), Store: f.Store, Blobs: f.Store.Blobs},
 		Log:         f.Log,

@@ -4,9 +4,11 @@ package main
 import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"sluice/functions/internal/bus"
 	"sluice/functions/internal/ending"
+	"sluice/functions/internal/machine"
 	"sluice/functions/internal/runmap"
 	"sluice/functions/internal/wire"
 	"sluice/internal/core/call"
@@ -23,6 +25,7 @@ func main() {
 	h := &runmap.Handler{
 		Store:    f.Store,
 		Ending:   &ending.Ending{Store: f.Store, Announcer: announcer},
+		Bell:     machine.Bell{Store: f.Store, Client: sfn.NewFromConfig(f.AWS)},
 		Gateway:  func(j *run.Job) call.Gateway { return invoke.New(toolexec, j.Run.ID, j.Tools, f.Store.Blobs) },
 		Log:      f.Log,
 		Settings: runmap.Settings(),

@@ -11,6 +11,7 @@ import (
 	"sluice/functions/internal/machine"
 	"sluice/functions/internal/wake"
 	"sluice/functions/internal/wire"
+	"sluice/internal/answers"
 	"sluice/internal/edge"
 	"sluice/internal/start"
 )
@@ -21,6 +22,7 @@ func main() {
 	announcer := bus.EventBridge{Client: eventbridge.NewFromConfig(f.AWS), Bus: f.Bus}
 	h := &wake.Handler{
 		Starter: &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud(f.AllowPublic)},
+		Desk:    &answers.Desk{Store: f.Store, Bell: machine.Bell{Store: f.Store, Client: executions.Client}},
 		Reaper: &wake.Reaper{Store: f.Store, Executions: executions,
 			Ending: &ending.Ending{Store: f.Store, Announcer: announcer}},
 		Log: f.Log,

@@ -115,6 +115,19 @@ func (s *stack) arn(service, resource string, format awscdk.ArnFormat, name stri
 	})
 }
 
+// giveTokensBack lets functions wake shards that wait for a token. It is a policy of its own because the shard's machine
+// invokes runmap: in its role, this would be a cycle.
+func (s *stack) giveTokensBack() {
+	var roles []awsiam.IRole
+	for _, fn := range []awslambda.Function{s.functions.runmap, s.functions.wake, s.functions.api} {
+		roles = append(roles, fn.Role())
+	}
+	awsiam.NewPolicy(s.scope, jsii.String("GiveTokensBack"), &awsiam.PolicyProps{
+		Roles:      &roles,
+		Statements: &[]awsiam.PolicyStatement{statement("Wake", []string{"states:SendTaskSuccess"}, s.machines.shard.StateMachineArn())},
+	})
+}
+
 // startRuns lets wake and api start and look at runs. It comes after the machines, which invoke functions themselves.
 func (s *stack) startRuns() {
 	run := s.machines.run

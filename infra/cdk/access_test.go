@@ -104,6 +104,24 @@ func TestShardMachineMayStartItself(t *testing.T) {
 	}
 }
 
+// Who answers, and runmap, which hands tokens out, may give back those of the shard's machine, and of no other.
+func TestTokensAreGivenBackToTheShardsMachine(t *testing.T) {
+	statements := template.statements("GiveTokensBack")
+	if len(statements) != 1 || statements[0]["Action"] != "states:SendTaskSuccess" || !strings.Contains(asJSON(statements[0]["Resource"]), `"ShardMachine`) {
+		t.Fatalf("%s", asJSON(statements))
+	}
+	policy := template.one(t, "IAM::Policy", "GiveTokensBack")
+	roles := asJSON(policy.at("Roles"))
+	for _, role := range []string{`"RunmapRole`, `"WakeRole`, `"ApiRole`} {
+		if !strings.Contains(roles, role) {
+			t.Errorf("%s is not among %s", role, roles)
+		}
+	}
+	if strings.Contains(roles, "Toolexec") {
+		t.Errorf("toolexec too: %s", roles)
+	}
+}
+
 func TestFunctionsReachOnlyTheirFoldersOfTheBucket(t *testing.T) {
 	for role, want := range map[string]map[string][]string{
 		"RunmapRole":   {"s3:GetObject": {"uploads", "runs", "values", "cells"}, "s3:PutObject": {"runs", "values", "cells", "published"}},

@@ -29,7 +29,7 @@ func (s *stack) newEvents() {
 	accept(s.events.dead, "AwsSolutions-SQS3", "This is the dead-letter queue.")
 }
 
-// newRules sends requested runs, and the reaper's clock, to wake. Events pass whole: wake tells them apart.
+// newRules sends requested runs, answers, and the reaper's clock, to wake. Events pass whole: wake tells them apart.
 func (s *stack) newRules() {
 	wake := func() *[]awsevents.IRuleTarget {
 		return &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(s.functions.wake, &awseventstargets.LambdaFunctionProps{
@@ -42,6 +42,12 @@ func (s *stack) newRules() {
 		Description:  jsii.String("Starts the run that an event asks for"),
 		EventBus:     s.events.bus,
 		EventPattern: &awsevents.EventPattern{DetailType: jsii.Strings("sluice.run.requested")},
+		Targets:      wake(),
+	})
+	awsevents.NewRule(s.scope, jsii.String("EventAnswered"), &awsevents.RuleProps{
+		Description:  jsii.String("Answers what rows wait for"),
+		EventBus:     s.events.bus,
+		EventPattern: &awsevents.EventPattern{DetailType: jsii.Strings("sluice.event.answered")},
 		Targets:      wake(),
 	})
 	awsevents.NewRule(s.scope, jsii.String("Reaper"), &awsevents.RuleProps{

@@ -13,6 +13,10 @@ func TestRequestedRunsAndTheClockReachWake(t *testing.T) {
 	if asJSON(requested.at("EventPattern")) != `{"detail-type":["sluice.run.requested"]}` || !strings.Contains(asJSON(requested.at("EventBusName")), `"Bus`) {
 		t.Errorf("requested: %s", asJSON(requested.Properties))
 	}
+	answered := template.one(t, "Events::Rule", "EventAnswered")
+	if asJSON(answered.at("EventPattern")) != `{"detail-type":["sluice.event.answered"]}` || !strings.Contains(asJSON(answered.at("EventBusName")), `"Bus`) {
+		t.Errorf("answered: %s", asJSON(answered.Properties))
+	}
 	reaper := template.one(t, "Events::Rule", "Reaper")
 	if reaper.at("ScheduleExpression") != "rate(5 minutes)" {
 		t.Errorf("reaper: %s", asJSON(reaper.Properties))

@@ -38,6 +38,7 @@ func newStack(app awscdk.App, s settings) (*stack, error) {
 	st.newFunctions(code)
 	st.newMachines(definitions)
 	st.startRuns()
+	st.giveTokensBack()
 	st.newAPI(routes)
 	st.newRules()
 	st.newAlarms()

@@ -70,15 +70,16 @@ func TestWaitIsNeverMoreThanItsSlices(t *testing.T) {
 // Counted by hand along the machines: one shard, slice, park, slice, done is
 // start Plan Shards Shard [start Slice Outcome Park Slice Outcome Done end] Finish Ended Done end.
 func TestStateTransitions(t *testing.T) {
-	for _, tc := range []struct{ shards, slices, parks, want int64 }{
-		{1, 1, 0, 13},
-		{1, 2, 1, 16},
-		{0, 0, 0, 7},                      // a run without rows
-		{40, 100, 60, 7 + 160 + 200 + 60}, // side by side
-		{1, 2000, 1999, 11 + 4000 + 1999}, // the last slice before a rollover is done
-		{1, 2001, 2000, 11 + 4002 + 2000 + 4},
+	for _, tc := range []struct{ shards, slices, parks, awaits, want int64 }{
+		{1, 1, 0, 0, 13},
+		{1, 2, 1, 0, 16},
+		{1, 2, 1, 1, 17},                     // Await and AwaitHour instead of Park
+		{0, 0, 0, 0, 7},                      // a run without rows
+		{40, 100, 60, 0, 7 + 160 + 200 + 60}, // side by side
+		{1, 1300, 1299, 0, 11 + 2600 + 1299}, // the last slice before a rollover is done
+		{1, 1301, 1300, 0, 11 + 2602 + 1300 + 4},
 	} {
-		if got := StateTransitions(tc.shards, tc.slices, tc.parks); got != tc.want {
+		if got := StateTransitions(tc.shards, tc.slices, tc.parks, tc.awaits); got != tc.want {
 			t.Errorf("%d shards, %d slices, %d parks: %d, want %d", tc.shards, tc.slices, tc.parks, got, tc.want)
 		}
 	}
@@ -88,7 +89,7 @@ func TestStateTransitions(t *testing.T) {
 func TestFormulaFollowsTheMachines(t *testing.T) {
 	for file, ways := range map[string]map[string]string{
 		"run.asl.json":   {"Plan": "Shards", "Shards": "Finish", "Finish": "Ended", "Rest": "Finish", "Done": ""},
-		"shard.asl.json": {"Slice": "Outcome", "Park": "Slice", "Rollover": "Done", "Done": ""},
+		"shard.asl.json": {"Slice": "Outcome", "Park": "Slice", "AwaitHour": "Slice", "Rollover": "Done", "Done": ""},
 	} {
 		raw, err := os.ReadFile("../../statemachine/" + file)
 		if err != nil {

@@ -28,6 +28,8 @@ const (
 	KeyMethod    = "method"
 	KeyRoute     = "route"
 	KeyReaped    = "reaped"
+	KeyTaken     = "taken"   // rows that an answer goes to
+	KeyAlready   = "already" // rows that had one
 )
 
 // NewLogger writes JSON lines for the named function.

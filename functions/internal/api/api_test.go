@@ -25,7 +25,16 @@ import (
 	"sluice/internal/start"
 )
 
-type executions struct{ started []string }
+type executions struct {
+	started []string
+	rang    []run.ShardOf
+}
+
+// Ring implements answers.Bell.
+func (e *executions) Ring(_ context.Context, at run.ShardOf) error {
+	e.rang = append(e.rang, at)
+	return nil
+}
 
 func (e *executions) Start(_ context.Context, run string, execution int) error {
 	e.started = append(e.started, machine.Name(run, execution))
@@ -50,7 +59,7 @@ func (signer) PresignGet(_ context.Context, name, filename string, _ time.Durati
 func deployed(t *testing.T) (ask func(events.APIGatewayProxyRequest) (int, map[string]any), st *store.Store, e *executions) {
 	st, e = &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}, &executions{}
 	f := Function{api.New(api.Ports{Store: st, Starter: &start.Starter{Store: st, Executions: e, Accept: start.ForCloud(false)},
-		Kicker: Kicker{Store: st, Executions: e}, Links: Links{signer{}}, Log: slog.New(slog.DiscardHandler)})}
+		Kicker: Kicker{Store: st, Executions: e, Bell: e}, Links: Links{signer{}}, Log: slog.New(slog.DiscardHandler)})}
 	return func(in events.APIGatewayProxyRequest) (int, map[string]any) {
 		t.Helper()
 		res, err := f.Handle(t.Context(), in)
@@ -130,8 +139,8 @@ func TestARunThatGoesOnIsStarted(t *testing.T) {
 		return status
 	}
 	post("/runs", `{"run":"r","map":"version: 1\ncolumns: [{name: y, value: 1}]\n","rows":[{"x":1}]}`)
-	if status := post("/runs/r/cancel", ""); status != 202 || len(e.started) != 1 {
-		t.Errorf("%d %v", status, e.started)
+	if status := post("/runs/r/cancel", ""); status != 202 || len(e.started) != 1 || len(e.rang) != 1 || e.rang[0].Run != "r" {
+		t.Errorf("%d %v, rang for %v", status, e.started, e.rang)
 	}
 	if _, err := run.Settle(t.Context(), run.Ports{Store: st, Owner: "o"}, run.Settings{}, "r"); err != nil {
 		t.Fatal(err)

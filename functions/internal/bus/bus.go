@@ -17,11 +17,12 @@ import (
 // Source is the events' source.
 const Source = "sluice"
 
-// The detail types: what functions tell, and the one that they listen to.
+// The detail types: what functions tell, and those that they listen to.
 const (
 	Completed = "sluice.run.completed"
 	Failed    = "sluice.run.failed"
-	Requested = "sluice.run.requested" // detail: a start request, as the API takes it
+	Requested = "sluice.run.requested"  // detail: a start request, as the API takes it
+	Answered  = "sluice.event.answered" // detail: an answer, as the API takes it
 )
 
 // Event is something that became of a run. An event may be told more than once.

@@ -26,16 +26,18 @@ const (
 	Slice  = "slice"
 	Finish = "finish"
 	Fail   = "fail"
+	Await  = "await"
 )
 
 // Request is what a state machine sends.
 type Request struct {
 	Op     string `json:"op"`
 	Run    string `json:"run"`
-	Shard  int    `json:"shard"`  // slice
+	Shard  int    `json:"shard"`  // slice, await
 	Slices int    `json:"slices"` // slice: how many the execution has had
 	Error  string `json:"error"`  // fail
 	Cause  string `json:"cause"`  // fail
+	Token  string `json:"token"`  // await: gives the machine back to the shard
 }
 
 // Handler answers the state machines. Its fields are set once.
@@ -43,6 +45,7 @@ type Handler struct {
 	Store    *store.Store
 	Gateway  func(*run.Job) call.Gateway
 	Ending   *ending.Ending
+	Bell     Bell
 	Log      *slog.Logger
 	Settings run.Settings
 	Usage    func() table.Usage // of the store, by this process; nil: not known
@@ -100,8 +103,10 @@ func (h *Handler) do(ctx context.Context, req Request) (any, error) {
 		return h.finish(ctx, req.Run)
 	case Fail:
 		return h.fail(ctx, req)
+	case Await:
+		return h.await(ctx, req)
 	}
-	return nil, &edge.BadRequest{Message: "`op` must be plan, slice, finish or fail"}
+	return nil, &edge.BadRequest{Message: "`op` must be plan, slice, await, finish or fail"}
 }
 
 // named marks errors that trying again cannot help.

@@ -415,7 +415,7 @@ func TestH4WakeAtIsRoundedUp(t *testing.T) {
 }
 
 func TestX3ALongExecutionIsFollowedByAnother(t *testing.T) {
-	for slices, want := range map[int]bool{0: false, 1998: false, 1999: true, 5000: true} {
+	for slices, want := range map[int]bool{0: false, RolloverAfter - 2: false, RolloverAfter - 1: true, 5000: true} {
 		got := answer(Request{Slices: slices}, run.Result{Outcome: run.More})
 		if got.Rollover != want || got.Slices != slices+1 {
 			t.Errorf("after %d: %+v", slices, got)

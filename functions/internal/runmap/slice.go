@@ -19,19 +19,17 @@ import (
 type SliceResult struct {
 	Run      string `json:"run"`
 	Shard    int    `json:"shard"`
-	Outcome  string `json:"outcome"` // done, more or parked
-	WakeAt   string `json:"wakeAt"`  // UTC, whole seconds, rounded up; now unless parked
+	Outcome  string `json:"outcome"`          // done, more, parked or awaiting
+	WakeAt   string `json:"wakeAt"`           // UTC, whole seconds, rounded up; now unless parked
+	Within   string `json:"within,omitempty"` // awaiting: how long a token may be waited for
 	Slices   int    `json:"slices"`
 	Rollover bool   `json:"rollover"` // the execution's history is nearly full: go on in a new one
 }
 
 // RolloverAfter slices an execution is followed by a new one. Step Functions ends an execution at 25,000 history events
-// (Service quotas, "Maximum execution history size"); a slice with its Choice and its Wait makes 9 events, and three more for
-// every time that it is retried.
-const RolloverAfter = 2000
-
-// awaitLook is how often a shard looks whether its events have been answered.
-const awaitLook = time.Minute
+// (Service quotas, "Maximum execution history size"); a slice with its Choice and its Wait makes 9 events, with its two Choices
+// and its token 15, and three more for every time that it is retried.
+const RolloverAfter = 1300
 
 func (h *Handler) slice(ctx context.Context, req Request) (any, error) {
 	job, err := run.LoadJob(ctx, h.Store, req.Run)
@@ -87,6 +85,11 @@ func (h *Handler) lost(ctx context.Context, part sheet.Part) (run.Result, error)
 func answer(req Request, r run.Result) *SliceResult {
 	out := &SliceResult{Run: req.Run, Shard: req.Shard, Slices: req.Slices + 1}
 	out.Outcome, out.WakeAt = told(r)
+	if r.Outcome == run.Awaiting {
+		if out.Within = within(r.WakeAt, time.Now()); out.Within == "" {
+			out.Outcome, out.WakeAt = string(run.Parked), stamp(r.WakeAt)
+		}
+	}
 	out.Rollover = out.Slices >= RolloverAfter && r.Outcome != run.Done
 	return out
 }
@@ -97,12 +100,6 @@ func told(r run.Result) (outcome, wakeAt string) {
 	switch r.Outcome {
 	case run.Parked:
 		return string(run.Parked), stamp(r.WakeAt)
-	case run.Awaiting: // until the machine waits for answers itself, it looks now and then
-		at := now.Add(awaitLook)
-		if !r.WakeAt.IsZero() && r.WakeAt.Before(at) {
-			at = r.WakeAt
-		}
-		return string(run.Parked), stamp(at)
 	case run.Busy: // the lease is renewed while its owner lives, and never long
 		return string(run.Parked), stamp(clamp(r.WakeAt, now.Add(time.Second), now.Add(run.Lease)))
 	}

@@ -83,8 +83,8 @@ func TestUseOfTheStoreByFinishIsBooked(t *testing.T) {
 
 // The count of transitions knows when a machine rolls over: a slice has two, and four more where that takes a new execution.
 func TestBillKnowsTheRollover(t *testing.T) {
-	step := cost.StateTransitions(1, RolloverAfter, 0) - cost.StateTransitions(1, RolloverAfter-1, 0)
-	over := cost.StateTransitions(1, RolloverAfter+1, 0) - cost.StateTransitions(1, RolloverAfter, 0)
+	step := cost.StateTransitions(1, RolloverAfter, 0, 0) - cost.StateTransitions(1, RolloverAfter-1, 0, 0)
+	over := cost.StateTransitions(1, RolloverAfter+1, 0, 0) - cost.StateTransitions(1, RolloverAfter, 0, 0)
 	if step != 2 || over != 6 {
 		t.Errorf("%d and %d transitions more", step, over)
 	}

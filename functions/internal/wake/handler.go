@@ -1,5 +1,5 @@
-// Package wake is what moves runs from outside their machines: events that ask for a run, and the schedule on which the
-// reaper looks for runs whose execution died.
+// Package wake is what moves runs from outside their machines: events that ask for a run or answer what rows wait for, and
+// the schedule on which the reaper looks for runs whose execution died.
 package wake
 
 import (
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"sluice/functions/internal/bus"
+	"sluice/internal/answers"
+	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/edge"
 	"sluice/internal/start"
@@ -35,6 +37,7 @@ type Starter interface {
 // Handler answers events. Its fields are set once.
 type Handler struct {
 	Starter Starter
+	Desk    *answers.Desk
 	Reaper  *Reaper
 	Log     *slog.Logger
 }
@@ -73,6 +76,12 @@ func (h *Handler) do(ctx context.Context, e event) (any, []any, error) {
 			return nil, nil, err
 		}
 		return res, []any{slog.String(edge.KeyRun, res.Run), slog.String(edge.KeyStatus, string(res.Status))}, nil
+	case bus.Answered:
+		res, err := h.answer(ctx, e)
+		if err != nil {
+			return nil, nil, err
+		}
+		return res, []any{slog.Int(edge.KeyTaken, res.Taken), slog.Int(edge.KeyAlready, res.Already)}, nil
 	case Scheduled:
 		report, err := h.Reaper.Reap(ctx)
 		return report, []any{slog.Any(edge.KeyReaped, report)}, err
@@ -99,6 +108,19 @@ func (h *Handler) start(ctx context.Context, e event) (*Started, error) {
 		return nil, err
 	}
 	return &Started{Run: rec.ID, Status: rec.Status}, nil
+}
+
+// answer gives rows what they wait for. An answer that nobody can take will not be taken later either.
+func (h *Handler) answer(ctx context.Context, e event) (*run.Answered, error) {
+	var req answers.Request
+	if err := edge.Decode(e.Detail, &req); err != nil {
+		return nil, err
+	}
+	got, err := h.Desk.Answer(ctx, req.Key, req.Value, run.Whose{Run: req.Run})
+	if errors.Is(err, run.ErrBadAnswer) || errors.Is(err, run.ErrNobodyWaits) || errors.Is(err, run.ErrTooLate) {
+		return nil, &edge.BadRequest{Message: err.Error()}
+	}
+	return got, err
 }
 
 func clip(s string) string {

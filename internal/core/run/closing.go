@@ -50,6 +50,9 @@ func (s *slice) close(failed error) (Result, error) {
 	halt := s.halt()
 	if halt == "" && (res.Outcome == Parked || res.Outcome == Awaiting) {
 		s.tally.base.Parks++
+		if res.Outcome == Awaiting {
+			s.tally.base.Awaits++
+		}
 	}
 	s.leaving = true
 	if saved := s.checkpoint(context.Background(), status, res.WakeAt); saved != nil {
@@ -84,11 +87,14 @@ func (s *slice) verdict() (Result, sheet.ShardStatus, error) {
 	at, waiting := s.pool.earliest()
 	full := len(pending) >= s.set.MaxWaiting
 	ready := slices.ContainsFunc(pending, func(p sheet.Pending) bool { return p.Until.IsZero() })
-	if at = sooner(at, listed.At); !waiting && !away || ready || fresh && !full || !at.IsZero() && at.Before(now) {
+	if !full { // else no row of the wait list could come back, and the first of the held rows makes room
+		at = sooner(at, listed.At)
+	}
+	if !waiting && !away || ready || fresh && !full || !at.IsZero() && at.Before(now) {
 		return Result{Outcome: More}, sheet.ShardRunning, nil
 	}
 	res := Result{Outcome: Parked}
-	if away && s.job.awaits { // some of them, or all, wait for answers: that is not counted, because an answer must not be missed
+	if away && s.job.awaits && !full { // which rows wait for answers is not counted, because none must be missed
 		res.Outcome = Awaiting
 	}
 	if !at.IsZero() {

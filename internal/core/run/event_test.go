@@ -466,3 +466,31 @@ func TestWaiterOfARowThatIsRunAgain(t *testing.T) {
 		}
 	})
 }
+
+// As many rows are held as may be: one whose time has come, or that has been answered, waits until there is room, and the
+// shard does not look in vain for as long.
+func TestQ9NoRowComesBackWhileNoMoreMayWait(t *testing.T) {
+	const full = `
+version: 1
+name: full
+columns:
+  - {name: ok, event: {key: "${row.x}", expires: 24h}, when: "${row.kind == 'event'}"}
+  - {name: nap, sleep: 10m, when: "${row.kind == 'sleep'}"}
+  - {name: one, call: a.get, with: {x: "${row.x}"}, result: "${result.x}"}
+output: {x: "${row.x}", ok: "${cells.ok}", one: "${cells.one}"}
+`
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		w := newWorld(t, tbl)
+		w.settings.MaxWaiting, w.settings.Concurrency = 2, 1
+		w.provider.answer = scripted("a.get", "h", holds(time.Hour), holds(time.Hour))
+		job := w.start("r", full, "x,kind", "e,event", "s,sleep", "h1,hold", "h2,hold")
+		began := time.Now()
+		time.AfterFunc(20*time.Minute, func() { w.answer("e", "true") })
+		if got, want := w.drive(job), "x,ok,one\ne,true,e\ns,,s\nh1,,h1\nh2,,h2\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if slices := w.checkpoint(job).Stats.Slices; slices > 6 || time.Since(began) > 5*time.Hour {
+			t.Errorf("%d slices in %v", slices, time.Since(began))
+		}
+	})
+}

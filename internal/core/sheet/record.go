@@ -128,12 +128,13 @@ type Stats struct {
 	Cached         int64 `json:"cached"`     // calls answered by an earlier run
 	Slices         int64 `json:"slices"`
 	Parks          int64 `json:"parks"`
-	ResidentWaitMs int64 `json:"residentWaitMs"` // waited inside a slice with every row waiting
-	HeldMs         int64 `json:"heldMs"`         // sum over rows of the time they were held
-	CostMicros     int64 `json:"costMicros"`     // millionths of the money unit
-	SliceMs        int64 `json:"sliceMs"`        // wall time of slices, side by side or not; what waits after a park is not in it
-	ToolBatches    int64 `json:"toolBatches"`    // batches of calls that went to the gateway; in the cloud, invocations of toolexec
-	ToolMs         int64 `json:"toolMs"`         // sum over batches of the time until their last answer; in the cloud, what toolexec says
+	Awaits         int64 `json:"awaits,omitempty"` // of them, those that an answer may end
+	ResidentWaitMs int64 `json:"residentWaitMs"`   // waited inside a slice with every row waiting
+	HeldMs         int64 `json:"heldMs"`           // sum over rows of the time they were held
+	CostMicros     int64 `json:"costMicros"`       // millionths of the money unit
+	SliceMs        int64 `json:"sliceMs"`          // wall time of slices, side by side or not; what waits after a park is not in it
+	ToolBatches    int64 `json:"toolBatches"`      // batches of calls that went to the gateway; in the cloud, invocations of toolexec
+	ToolMs         int64 `json:"toolMs"`           // sum over batches of the time until their last answer; in the cloud, what toolexec says
 	// Memory of the functions that worked, in MB; 0: no functions did.
 	SliceMB int64 `json:"sliceMB,omitempty"`
 	ToolMB  int64 `json:"toolMB,omitempty"`
@@ -143,7 +144,7 @@ type Stats struct {
 func (s Stats) Plus(o Stats) Stats {
 	return Stats{
 		Logical: s.Logical + o.Logical, Dispatched: s.Dispatched + o.Dispatched, Refused429: s.Refused429 + o.Refused429,
-		Reused: s.Reused + o.Reused, Cached: s.Cached + o.Cached, Slices: s.Slices + o.Slices, Parks: s.Parks + o.Parks,
+		Reused: s.Reused + o.Reused, Cached: s.Cached + o.Cached, Slices: s.Slices + o.Slices, Parks: s.Parks + o.Parks, Awaits: s.Awaits + o.Awaits,
 		ResidentWaitMs: s.ResidentWaitMs + o.ResidentWaitMs, HeldMs: s.HeldMs + o.HeldMs, CostMicros: s.CostMicros + o.CostMicros,
 		SliceMs: s.SliceMs + o.SliceMs, ToolBatches: s.ToolBatches + o.ToolBatches, ToolMs: s.ToolMs + o.ToolMs,
 		SliceMB: max(s.SliceMB, o.SliceMB), ToolMB: max(s.ToolMB, o.ToolMB),
