@@ -1,13 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"sluice/internal/answers"
 	"sluice/internal/core/run"
-	"sluice/internal/core/value"
 	"sluice/internal/local"
 )
 
@@ -39,7 +38,14 @@ func (c *answerCmd) Run(a *app) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	v, kind := answerValue(c.Value)
+	v, isText, err := answers.Parse(c.Value)
+	if err != nil {
+		return usage(err)
+	}
+	kind := "JSON"
+	if isText {
+		kind = "text"
+	}
 	got, err := run.Answer(ctx, st.Store, c.Key, v, run.Whose{Run: c.ID})
 	switch {
 	case errors.Is(err, run.ErrBadAnswer), errors.Is(err, run.ErrNobodyWaits), errors.Is(err, run.ErrTooLate):
@@ -54,18 +60,6 @@ func (c *answerCmd) Run(a *app) (err error) {
 		err = c.tellIdle(a, st, got)
 	}
 	return err
-}
-
-// answerValue reads the answer as JSON, or else as text, and says which.
-func answerValue(s string) (json.RawMessage, string) {
-	if _, err := value.Decode(json.RawMessage(s)); err == nil {
-		return json.RawMessage(s), "JSON"
-	}
-	text, err := value.Encode(s)
-	if err != nil {
-		return json.RawMessage(s), "JSON" // it is refused with its reason
-	}
-	return text, "text"
 }
 
 func answeredText(got *run.Answered, kind string, now time.Time) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"sluice/internal/core/link"
 	"sluice/internal/core/mapspec"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
@@ -29,7 +30,7 @@ var (
 // Whose restricts an answer to some of those who wait for its key. The zero value does not.
 type Whose struct {
 	Run   string
-	Place *Place // with its Run and Key: this row alone
+	Place *link.Place // with its Run and Key: this row alone
 }
 
 func (w Whose) means(of *sheet.Waiter) bool {

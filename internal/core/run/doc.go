@@ -13,6 +13,7 @@ import (
 
 	"sluice/internal/core/call"
 	"sluice/internal/core/hold"
+	"sluice/internal/core/link"
 	"sluice/internal/core/store"
 )
 
@@ -56,17 +57,8 @@ type Settings struct {
 	Link     Linker          // where people answer events; nil: nowhere
 }
 
-// Place is where an event is waited for.
-type Place struct {
-	Run    string
-	Row    int64 // ordinal
-	Column int
-	Step   int
-	Key    string
-}
-
 // Linker gives the address at which the event of a place can be answered until a time; zero: for good.
-type Linker func(at Place, until time.Time) string
+type Linker func(at link.Place, until time.Time) string
 
 func (s Settings) withDefaults(job *Job) Settings {
 	if s.Concurrency <= 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sluice/internal/core/call"
+	"sluice/internal/core/link"
 	"sluice/internal/core/mapspec"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
@@ -131,7 +132,7 @@ func (s *slice) link(row int64, b *sheet.Boundary) string {
 	if s.set.Link == nil {
 		return ""
 	}
-	return s.set.Link(Place{Run: s.job.Run.ID, Row: row, Column: b.Column, Step: b.Step, Key: b.Key}, b.Wakes())
+	return s.set.Link(link.Place{Run: s.job.Run.ID, Row: row, Column: b.Column, Step: b.Step, Key: b.Key}, b.Wakes())
 }
 
 // settled makes the cell of what has become of the wait, or lets the row leave.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sluice/internal/core/call"
+	"sluice/internal/core/link"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
@@ -304,7 +305,7 @@ columns:
 		if err != nil || a.Taken != 3 || len(a.Wake) != 1 || a.Wake[0] != (run.ShardOf{Run: "s"}) {
 			t.Errorf("%+v, %v", a, err)
 		}
-		one := run.Whose{Place: &run.Place{Run: "r", Row: 1, Step: 1, Key: "go"}}
+		one := run.Whose{Place: &link.Place{Run: "r", Row: 1, Step: 1, Key: "go"}}
 		if a, err = run.Answer(t.Context(), w.st, "go", json.RawMessage(`2`), one); err != nil || a.Taken != 1 {
 			t.Errorf("%+v, %v", a, err)
 		}
