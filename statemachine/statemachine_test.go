@@ -216,12 +216,12 @@ func TestParkedShardWaitsUntilWakeAt(t *testing.T) {
 	if park.Type != "Wait" || at != "$.wakeAt" || park.Next != "Slice" {
 		t.Errorf("Park: %+v at %v", park, at)
 	}
-	// Done wins over rollover, and rollover over everything else.
+	// Done, paused and cancelled win over rollover, and rollover over everything else.
 	var order []any
 	for _, c := range m.States["Outcome"].Choices {
 		order = append(order, c["Next"])
 	}
-	if !slices.Equal(order, []any{"Done", "Rollover", "Slice", "Park", "Await"}) {
+	if !slices.Equal(order, []any{"Done", "Done", "Done", "Rollover", "Slice", "Park", "Await"}) {
 		t.Errorf("the order of choices is %v", order)
 	}
 }

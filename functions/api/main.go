@@ -3,10 +3,15 @@ package main
 
 import (
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	behind "sluice/functions/internal/api"
+	"sluice/functions/internal/bus"
+	"sluice/functions/internal/ending"
 	"sluice/functions/internal/machine"
+	"sluice/functions/internal/runmap"
+	"sluice/functions/internal/steer"
 	"sluice/functions/internal/wire"
 	"sluice/internal/api"
 	"sluice/internal/edge"
@@ -16,12 +21,13 @@ import (
 )
 
 func main() {
-	f := wire.Begin("api", edge.RunMachine, edge.Toolexec)
+	f := wire.Begin("api", edge.RunMachine, edge.Toolexec, edge.Bus)
 	executions := machine.StepFunctions{Client: sfn.NewFromConfig(f.AWS), Machine: f.RunMachine}
 	h := api.New(api.Ports{
-		Store:       f.Store,
-		Starter:     &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud(f.AllowPublic)},
-		Kicker:      behind.Kicker{Store: f.Store, Executions: executions, Bell: machine.Bell{Store: f.Store, Client: executions.Client}},
+		Store:   f.Store,
+		Starter: &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud(f.AllowPublic)},
+		Kicker: &steer.Steer{Store: f.Store, Executions: executions, Settings: runmap.Settings(),
+			Ending: &ending.Ending{Store: f.Store, Announcer: bus.EventBridge{Client: eventbridge.NewFromConfig(f.AWS), Bus: f.Bus}}},
 		Links:       behind.Links{Presigner: f.Blobs},
 		Tools:       behind.Tools{Invoker: awslambda.New(f.AWS, f.Toolexec), Store: f.Store, Blobs: f.Store.Blobs},
 		Log:         f.Log,

@@ -49,7 +49,7 @@ func (s *stack) allowFunctions() {
 	for _, fn := range []awslambda.Function{f.runmap, f.api} {
 		allow(roleOf(fn), "Call", []string{"lambda:InvokeFunction"}, f.toolexec.FunctionArn())
 	}
-	for _, fn := range []awslambda.Function{f.runmap, f.wake} {
+	for _, fn := range []awslambda.Function{f.runmap, f.wake, f.api} {
 		allow(roleOf(fn), "Tell", []string{"events:PutEvents"}, s.events.bus.EventBusArn())
 	}
 	s.allowSecrets(roleOf(f.toolexec))
@@ -128,7 +128,7 @@ func (s *stack) giveTokensBack() {
 	})
 }
 
-// startRuns lets wake and api start and look at runs. It comes after the machines, which invoke functions themselves.
+// startRuns lets wake and api start, stop and look at runs. It comes after the machines, which invoke functions themselves.
 func (s *stack) startRuns() {
 	run := s.machines.run
 	executions := s.executionsOf(run.StateMachineName())
@@ -137,6 +137,7 @@ func (s *stack) startRuns() {
 		role := roleOf(fn)
 		allow(role, "Start", []string{"states:StartExecution"}, run.StateMachineArn())
 		allow(role, "Look", []string{"states:DescribeExecution"}, executions)
+		allow(role, "Stop", []string{"states:StopExecution"}, executions)
 	}
 }
 

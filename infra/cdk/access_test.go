@@ -84,8 +84,8 @@ func TestRightsOfEachFunction(t *testing.T) {
 	for role, extra := range map[string][]string{
 		"RunmapRole":   {"lambda:InvokeFunction", "events:PutEvents"},
 		"ToolexecRole": {"ssm:GetParameter", "secretsmanager:GetSecretValue"},
-		"WakeRole":     {"events:PutEvents", "states:StartExecution", "states:DescribeExecution", "sqs:SendMessage"},
-		"ApiRole":      {"states:StartExecution", "states:DescribeExecution", "lambda:InvokeFunction"},
+		"WakeRole":     {"events:PutEvents", "states:StartExecution", "states:DescribeExecution", "states:StopExecution", "sqs:SendMessage"},
+		"ApiRole":      {"events:PutEvents", "states:StartExecution", "states:DescribeExecution", "states:StopExecution", "lambda:InvokeFunction"},
 	} {
 		want := slices.Sorted(slices.Values(append(slices.Clone(common), extra...)))
 		if got := template.actions(role); !slices.Equal(got, want) {

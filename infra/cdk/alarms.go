@@ -32,7 +32,6 @@ func (s *stack) runAlarms() []alarm {
 	return []alarm{
 		{name: "RunFailed", says: "A run has failed; its record says why.", metric: m.run.MetricFailed(sum()), periods: 1},
 		{name: "RunTimedOut", says: "A run's execution reached the limit of a year; the reaper starts it again.", metric: m.run.MetricTimedOut(sum()), periods: 1},
-		{name: "RunAborted", says: "Somebody stopped a run's execution; the reaper makes its record true.", metric: m.run.MetricAborted(sum()), periods: 1},
 		{name: "MachinesThrottled", says: "Step Functions slows the shards down.", metric: m.shard.MetricThrottled(sum()), over: 100, periods: 3},
 		{name: "TableWritesThrottled", says: "DynamoDB refuses writes.", metric: table.Metric(jsii.String("WriteThrottleEvents"), sum()), over: 50, periods: 3},
 		{name: "TableReadsThrottled", says: "DynamoDB refuses reads.", metric: table.Metric(jsii.String("ReadThrottleEvents"), sum()), over: 50, periods: 3},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"sluice/internal/active"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/strict"
@@ -66,7 +67,14 @@ func (h *Handler) resumeRun(r *http.Request) (answer, error) {
 		raise = sheet.Budget{Calls: b.Calls, CostMicros: int64(b.Cost*millionths + 0.5)}
 	}
 	id := r.PathValue("id")
-	_, err := run.Continue(r.Context(), h.Store, id, raise)
+	// The list of active runs first: whoever dies after the record says that the run goes on must leave it there.
+	_, err := sheet.Load(r.Context(), h.Store, id)
+	if err == nil {
+		err = active.Add(r.Context(), h.Store.Table, id)
+	}
+	if err == nil {
+		_, err = run.Continue(r.Context(), h.Store, id, raise)
+	}
 	return h.asked(r.Context(), id, err)
 }
 

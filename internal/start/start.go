@@ -18,9 +18,9 @@ import (
 
 // Executions is what works on runs: state machines, or the driver of this machine.
 type Executions interface {
-	// Start starts the run's execution; one that was started before is left alone, whatever has become of it. The number of
-	// restarts is that of the run's record.
-	Start(ctx context.Context, run string, restarts int) error
+	// Start starts the run's execution; one that was started before is left alone, whatever has become of it. The execution's
+	// number is that of the run's record (sheet.Run, Execution).
+	Start(ctx context.Context, run string, execution int) error
 }
 
 // Starter begins runs.
@@ -79,5 +79,5 @@ func (s *Starter) Start(ctx context.Context, req Request) (*sheet.Run, error) {
 			return nil, fmt.Errorf("rows of run %s: %w", req.Run, err)
 		}
 	}
-	return rec, s.Executions.Start(ctx, rec.ID, rec.Restarts)
+	return rec, s.Executions.Start(ctx, rec.ID, rec.Execution())
 }

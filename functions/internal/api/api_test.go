@@ -15,7 +15,11 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/go-cmp/cmp"
 
+	"sluice/functions/internal/bus"
+	"sluice/functions/internal/ending"
 	"sluice/functions/internal/machine"
+	"sluice/functions/internal/steer"
+	"sluice/internal/active"
 	"sluice/internal/api"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
@@ -25,19 +29,25 @@ import (
 	"sluice/internal/start"
 )
 
-type executions struct {
-	started []string
-	rang    []run.ShardOf
-}
-
-// Ring implements answers.Bell.
-func (e *executions) Ring(_ context.Context, at run.ShardOf) error {
-	e.rang = append(e.rang, at)
-	return nil
-}
+type executions struct{ started, stopped, told []string }
 
 func (e *executions) Start(_ context.Context, run string, execution int) error {
 	e.started = append(e.started, machine.Name(run, execution))
+	return nil
+}
+
+func (e *executions) Stop(_ context.Context, run string, execution int, _ string) error {
+	e.stopped = append(e.stopped, machine.Name(run, execution))
+	return nil
+}
+
+func (*executions) State(context.Context, string, int) (machine.State, string, error) {
+	return machine.Running, "", nil
+}
+
+// Announce implements bus.Announcer.
+func (e *executions) Announce(_ context.Context, told bus.Event) error {
+	e.told = append(e.told, told.Type)
 	return nil
 }
 
@@ -59,7 +69,7 @@ func (signer) PresignGet(_ context.Context, name, filename string, _ time.Durati
 func deployed(t *testing.T) (ask func(events.APIGatewayProxyRequest) (int, map[string]any), st *store.Store, e *executions) {
 	st, e = &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}, &executions{}
 	f := Function{api.New(api.Ports{Store: st, Starter: &start.Starter{Store: st, Executions: e, Accept: start.ForCloud(false)},
-		Kicker: Kicker{Store: st, Executions: e, Bell: e}, Links: Links{signer{}}, Log: slog.New(slog.DiscardHandler)})}
+		Kicker: &steer.Steer{Store: st, Executions: e, Ending: &ending.Ending{Store: st, Announcer: e}}, Links: Links{signer{}}, Log: slog.New(slog.DiscardHandler)})}
 	return func(in events.APIGatewayProxyRequest) (int, map[string]any) {
 		t.Helper()
 		res, err := f.Handle(t.Context(), in)
@@ -131,22 +141,37 @@ func TestFilesAreSignedURLsOfTheBucket(t *testing.T) {
 	}
 }
 
-// Going on is a new execution; what is to stop is seen by who works on it.
-func TestARunThatGoesOnIsStarted(t *testing.T) {
+// A cancellation stops the execution, makes the record true where nothing is at work, and is told; going on is a new
+// execution, of a run that the reaper looks after again.
+func TestX4CancelledAndTakenUpAgain(t *testing.T) {
 	ask, st, e := deployed(t)
-	post := func(path, body string) int {
-		status, _ := ask(events.APIGatewayProxyRequest{HTTPMethod: "POST", Path: path, Body: body, Headers: map[string]string{"content-type": "application/json"}})
-		return status
+	post := func(path, body string) (int, any) {
+		status, out := ask(events.APIGatewayProxyRequest{HTTPMethod: "POST", Path: path, Body: body, Headers: map[string]string{"content-type": "application/json"}})
+		return status, out["status"]
+	}
+	listed := func() int {
+		n := 0
+		for _, err := range active.All(t.Context(), st.Table) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		return n
 	}
 	post("/runs", `{"run":"r","map":"version: 1\ncolumns: [{name: y, value: 1}]\n","rows":[{"x":1}]}`)
-	if status := post("/runs/r/cancel", ""); status != 202 || len(e.started) != 1 || len(e.rang) != 1 || e.rang[0].Run != "r" {
-		t.Errorf("%d %v, rang for %v", status, e.started, e.rang)
+	for range 2 {
+		if code, status := post("/runs/r/cancel", ""); code != 202 || status != "cancelled" || len(e.started) != 1 || e.stopped[0] != "r" || listed() != 0 {
+			t.Errorf("%d %v %+v", code, status, e)
+		}
 	}
-	if _, err := run.Settle(t.Context(), run.Ports{Store: st, Owner: "o"}, run.Settings{}, "r"); err != nil {
-		t.Fatal(err)
+	if e.told[0] != "sluice.run.cancelled" {
+		t.Errorf("told %v", e.told)
 	}
-	if status := post("/runs/r/resume", ""); status != 202 || len(e.started) != 2 || e.started[1] != "r--1" {
-		t.Errorf("%d %v", status, e.started)
+	for range 2 {
+		if code, status := post("/runs/r/resume", ""); code != 202 || status != "staging" || e.started[1] != "r--1" || listed() != 1 {
+			t.Errorf("%d %v %+v", code, status, e)
+		}
 	}
 }
 

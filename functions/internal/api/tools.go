@@ -2,15 +2,11 @@ package api
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
-	"sluice/internal/answers"
 	"sluice/internal/api"
 	"sluice/internal/core/blob"
 	"sluice/internal/core/mapspec"
-	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
 	"sluice/internal/invoke"
@@ -73,37 +69,3 @@ func (t Tools) catalogue(ctx context.Context, run string, text api.Catalogue) (*
 type remote struct{ *invoke.Gateway }
 
 func (remote) Close(context.Context) error { return nil }
-
-// Executions starts the execution of a run; start.Executions.
-type Executions = start.Executions
-
-// Kicker starts the execution of a run that is to go on, and wakes the shards of one that is to stop.
-type Kicker struct {
-	Store      *store.Store
-	Executions Executions
-	Bell       answers.Bell
-}
-
-// Kick implements api.Kicker.
-func (k Kicker) Kick(ctx context.Context, id string) error {
-	rec, err := sheet.Load(ctx, k.Store, id)
-	if err != nil || rec.Status.Ended() {
-		return err
-	}
-	asked, err := sheet.LoadControl(ctx, k.Store, id)
-	if err != nil {
-		return err
-	}
-	if asked.Halts() { // its slices see it, also those that sleep until an answer comes
-		for shard := range rec.Shards {
-			if err := k.Bell.Ring(ctx, run.ShardOf{Run: id, Shard: shard}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := k.Executions.Start(ctx, id, rec.Execution()); err != nil {
-		return errors.Join(fmt.Errorf("run %s goes on, but was not started", id), err)
-	}
-	return nil
-}

@@ -21,6 +21,7 @@ const Source = "sluice"
 const (
 	Completed = "sluice.run.completed"
 	Failed    = "sluice.run.failed"
+	Cancelled = "sluice.run.cancelled"
 	Requested = "sluice.run.requested"  // detail: a start request, as the API takes it
 	Answered  = "sluice.event.answered" // detail: an answer, as the API takes it
 )
@@ -47,8 +48,11 @@ type Detail struct {
 func Of(r *sheet.Run) Event {
 	e := Event{Type: Completed, Detail: Detail{Run: r.ID, Name: r.Name, Status: r.Status, Rows: r.Sealed.Rows,
 		Completed: r.Counts.Completed, Failed: r.Counts.Failed, Error: r.Error, Warnings: r.Warnings()}}
-	if r.Status == sheet.Failed {
+	switch r.Status {
+	case sheet.Failed:
 		e.Type = Failed
+	case sheet.Cancelled:
+		e.Type = Cancelled
 	}
 	return e
 }

@@ -1,5 +1,5 @@
 // Package machine starts and watches the executions of runs. It owns their names: each run has one execution at a time,
-// and its name follows from the run's id and the number of restarts, so that starting twice is starting once.
+// and its name follows from the run's id and the execution's number, so that starting twice is starting once.
 package machine
 
 import (
@@ -29,18 +29,21 @@ const (
 
 // Executions starts and watches executions. Implementations are safe for concurrent use.
 type Executions interface {
-	// Start starts the run's execution; one that was started before is left alone, whatever has become of it.
-	Start(ctx context.Context, run string, restarts int) error
+	// Start starts the run's execution; one that was started before is left alone, whatever has become of it. Executions are
+	// numbered (sheet.Run, Execution).
+	Start(ctx context.Context, run string, execution int) error
+	// Stop ends it, and says why. One that has ended, or that there never was, is left alone.
+	Stop(ctx context.Context, run string, execution int, why string) error
 	// State tells how it stands, and why, if it ended badly.
-	State(ctx context.Context, run string, restarts int) (State, string, error)
+	State(ctx context.Context, run string, execution int) (State, string, error)
 }
 
 // Name is the name of an execution.
-func Name(run string, restarts int) string {
-	if restarts == 0 {
+func Name(run string, execution int) string {
+	if execution == 0 {
 		return run
 	}
-	return fmt.Sprintf("%s%s%d", run, start.Separator, restarts)
+	return fmt.Sprintf("%s%s%d", run, start.Separator, execution)
 }
 
 // Input is what the run's state machine is started with.
@@ -55,13 +58,13 @@ type StepFunctions struct {
 }
 
 // Start implements Executions.
-func (s StepFunctions) Start(ctx context.Context, run string, restarts int) error {
+func (s StepFunctions) Start(ctx context.Context, run string, execution int) error {
 	input, err := json.Marshal(Input{Run: run})
 	if err != nil {
 		return err
 	}
 	_, err = s.Client.StartExecution(ctx, &sfn.StartExecutionInput{
-		StateMachineArn: &s.Machine, Name: aws.String(Name(run, restarts)), Input: aws.String(string(input))})
+		StateMachineArn: &s.Machine, Name: aws.String(Name(run, execution)), Input: aws.String(string(input))})
 	var exists *types.ExecutionAlreadyExists
 	if errors.As(err, &exists) {
 		return nil
@@ -72,9 +75,23 @@ func (s StepFunctions) Start(ctx context.Context, run string, restarts int) erro
 	return nil
 }
 
+func (s StepFunctions) arn(run string, execution int) string {
+	return strings.Replace(s.Machine, ":stateMachine:", ":execution:", 1) + ":" + Name(run, execution)
+}
+
+// Stop implements Executions.
+func (s StepFunctions) Stop(ctx context.Context, run string, execution int, why string) error {
+	_, err := s.Client.StopExecution(ctx, &sfn.StopExecutionInput{ExecutionArn: aws.String(s.arn(run, execution)), Cause: &why})
+	var none *types.ExecutionDoesNotExist
+	if err != nil && !errors.As(err, &none) {
+		return fmt.Errorf("execution of run %s: %w", run, err)
+	}
+	return nil
+}
+
 // State implements Executions.
-func (s StepFunctions) State(ctx context.Context, run string, restarts int) (State, string, error) {
-	arn := strings.Replace(s.Machine, ":stateMachine:", ":execution:", 1) + ":" + Name(run, restarts)
+func (s StepFunctions) State(ctx context.Context, run string, execution int) (State, string, error) {
+	arn := s.arn(run, execution)
 	out, err := s.Client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &arn})
 	var none *types.ExecutionDoesNotExist
 	switch {

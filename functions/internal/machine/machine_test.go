@@ -20,7 +20,7 @@ func TestStepFunctions(t *testing.T) {
 		"died": `{"status":"TIMED_OUT","error":"States.Timeout"}`, "whole": `{"status":"SUCCEEDED"}`}
 	started := map[string]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var in struct{ Name, Input, StateMachineArn, ExecutionArn string }
+		var in struct{ Name, Input, StateMachineArn, ExecutionArn, Cause string }
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
 		}
@@ -41,6 +41,18 @@ func TestStepFunctions(t *testing.T) {
 			}
 			started[in.Name] = in.Input
 			_, _ = w.Write([]byte(`{"executionArn":"x","startDate":1}`))
+			return
+		}
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".StopExecution") {
+			switch name := in.ExecutionArn[strings.LastIndex(in.ExecutionArn, ":")+1:]; name {
+			case "none":
+				fail("ExecutionDoesNotExist")
+			case "denied":
+				fail("AccessDeniedException")
+			default:
+				started[name] = "stopped: " + in.Cause
+				_, _ = w.Write([]byte(`{"stopDate":1}`))
+			}
 			return
 		}
 		name, ok := strings.CutPrefix(in.ExecutionArn, "arn:aws:states:eu-west-1:123456789012:execution:Run:")
@@ -65,6 +77,14 @@ func TestStepFunctions(t *testing.T) {
 	}
 	if err := s.Start(t.Context(), "denied", 0); err == nil {
 		t.Error("a start that was refused")
+	}
+	for run, fine := range map[string]bool{"r": true, "none": true, "denied": false} {
+		if err := s.Stop(t.Context(), run, 0, "because"); (err == nil) != fine {
+			t.Errorf("stop %s: %v", run, err)
+		}
+	}
+	if started["r"] != "stopped: because" {
+		t.Errorf("%v", started)
 	}
 	for run, want := range map[string][2]string{"run": {"running", ""}, "abort": {"aborted", "by hand"},
 		"died": {"ended", "TIMED_OUT States.Timeout"}, "whole": {"ended", "SUCCEEDED"}, "none": {"absent", ""}} {

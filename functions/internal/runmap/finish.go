@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sluice/functions/internal/ending"
+	"sluice/functions/internal/steer"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/edge"
@@ -43,6 +44,12 @@ func (h *Handler) finish(ctx context.Context, id string) (any, error) {
 	if err := ended(job.Run); err != nil {
 		return nil, err
 	}
+	if rec, halted, err := h.halted(ctx, job); halted || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return h.finished(ctx, rec, run.Result{Outcome: run.Done}) // the machine has nothing more to do
+	}
 	if job.Run.Status == sheet.Staging {
 		return nil, &edge.BadRequest{Message: fmt.Sprintf("run %s has not been planned", id)}
 	}
@@ -56,8 +63,8 @@ func (h *Handler) finish(ctx context.Context, id string) (any, error) {
 		return nil, named(err)
 	}
 	switch res.Outcome {
-	case run.Paused, run.Cancelled: // the machine has nothing more to do
-		rec, err := run.Settle(ctx, h.ports(ctx, job), set, id)
+	case run.Paused, run.Cancelled: // as above
+		rec, err := steer.Settled(ctx, h.ports(ctx, job), set, h.Ending, id)
 		if err != nil {
 			return nil, err
 		}
@@ -68,6 +75,23 @@ func (h *Handler) finish(ctx context.Context, id string) (any, error) {
 		}
 	}
 	return h.finished(ctx, job.Run, res)
+}
+
+// halted reports whether the machine has come to its end without the run having come to its own: somebody has cancelled or
+// paused it, or it goes on in another execution already.
+func (h *Handler) halted(ctx context.Context, job *run.Job) (*sheet.Run, bool, error) {
+	asked, err := sheet.LoadControl(ctx, h.Store, job.Run.ID)
+	switch {
+	case err != nil || job.Run.Status == sheet.Completed:
+		return nil, false, err
+	case asked.Halts(), job.Run.Status == sheet.Paused, job.Run.Status == sheet.Cancelled:
+		rec, err := steer.Settled(ctx, h.ports(ctx, job), h.Settings, h.Ending, job.Run.ID)
+		return rec, true, err
+	case job.Run.Continued == 0:
+		return nil, false, nil
+	}
+	worked, err := job.Worked(ctx, h.Store)
+	return job.Run, !worked, err
 }
 
 func (h *Handler) finished(ctx context.Context, r *sheet.Run, res run.Result) (any, error) {

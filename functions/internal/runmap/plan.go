@@ -28,7 +28,11 @@ func (h *Handler) plan(ctx context.Context, id string) (any, error) {
 	if err := ended(job.Run); err != nil {
 		return nil, err
 	}
-	res := &PlanResult{Run: id, Status: job.Run.Status, Shards: make([]Shard, job.Run.Shards)}
+	shards := job.Run.Shards
+	if job.Run.Status == sheet.Cancelled || job.Run.Status == sheet.Paused {
+		shards = 0 // there is nothing to do
+	}
+	res := &PlanResult{Run: id, Status: job.Run.Status, Shards: make([]Shard, shards)}
 	for n := range res.Shards {
 		res.Shards[n] = Shard{Run: id, Shard: n}
 	}

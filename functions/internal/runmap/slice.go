@@ -9,6 +9,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"sluice/functions/internal/steer"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/table"
@@ -19,7 +20,7 @@ import (
 type SliceResult struct {
 	Run      string `json:"run"`
 	Shard    int    `json:"shard"`
-	Outcome  string `json:"outcome"`          // done, more, parked or awaiting
+	Outcome  string `json:"outcome"`          // done, more, parked, awaiting; paused or cancelled: no slice follows
 	WakeAt   string `json:"wakeAt"`           // UTC, whole seconds, rounded up; now unless parked
 	Within   string `json:"within,omitempty"` // awaiting: how long a token may be waited for
 	Slices   int    `json:"slices"`
@@ -46,6 +47,10 @@ func (h *Handler) slice(ctx context.Context, req Request) (any, error) {
 		return nil, &edge.BadRequest{Message: fmt.Sprintf("run %s has shards 0 to %d, and `slices` counts up from 0", req.Run, job.Run.Shards-1)}
 	case job.Run.Status == sheet.Completed:
 		return answer(req, run.Result{Outcome: run.Done}), nil
+	case job.Run.Status == sheet.Cancelled:
+		return answer(req, run.Result{Outcome: run.Cancelled}), nil
+	case job.Run.Status == sheet.Paused:
+		return answer(req, run.Result{Outcome: run.Paused}), nil
 	}
 	set := h.Settings
 	set.Deadline = edge.Deadline(ctx)
@@ -57,6 +62,11 @@ func (h *Handler) slice(ctx context.Context, req Request) (any, error) {
 	}
 	if err != nil {
 		return nil, named(err)
+	}
+	if res.Outcome == run.Cancelled || res.Outcome == run.Paused { // the last shard makes the record say so
+		if _, err := steer.Settled(ctx, h.ports(ctx, job), h.Settings, h.Ending, req.Run); err != nil {
+			return nil, err
+		}
 	}
 	return answer(req, res), nil
 }
@@ -90,7 +100,8 @@ func answer(req Request, r run.Result) *SliceResult {
 			out.Outcome, out.WakeAt = string(run.Parked), stamp(r.WakeAt)
 		}
 	}
-	out.Rollover = out.Slices >= RolloverAfter && r.Outcome != run.Done
+	over := r.Outcome == run.Done || r.Outcome == run.Cancelled || r.Outcome == run.Paused
+	out.Rollover = out.Slices >= RolloverAfter && !over
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"sluice/functions/internal/ending"
 	"sluice/functions/internal/machine"
+	"sluice/functions/internal/steer"
 	"sluice/internal/active"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
@@ -28,12 +29,14 @@ type Reaper struct {
 	Store      *store.Store
 	Executions machine.Executions
 	Ending     *ending.Ending
+	Steer      *steer.Steer
 }
 
 // Report is what the reaper did.
 type Report struct {
 	Looked    int `json:"looked"`    // active runs
 	Restarted int `json:"restarted"` // runs that go on in a new execution, or that had none yet
+	Halted    int `json:"halted"`    // runs whose record says cancelled or paused now
 	Failed    int `json:"failed"`    // runs whose record says failed now
 	Cleared   int `json:"cleared"`   // runs that had ended, or never were
 }
@@ -72,7 +75,10 @@ func (r *Reaper) look(ctx context.Context, e active.Entry, report *Report) error
 		report.Cleared++
 		return r.Ending.Tell(ctx, rec) // whoever ended it may have died before telling
 	}
-	state, why, err := r.Executions.State(ctx, rec.ID, rec.Restarts)
+	if done, err := r.halt(ctx, rec, report); done || err != nil {
+		return err
+	}
+	state, why, err := r.Executions.State(ctx, rec.ID, rec.Execution())
 	if err != nil || state == machine.Running {
 		return err
 	}
@@ -81,9 +87,26 @@ func (r *Reaper) look(ctx context.Context, e active.Entry, report *Report) error
 			return nil
 		}
 		report.Restarted++
-		return r.Executions.Start(ctx, rec.ID, rec.Restarts)
+		return r.Executions.Start(ctx, rec.ID, rec.Execution())
 	}
 	return r.died(ctx, rec.ID, state, why, report)
+}
+
+// halt carries out what is asked of a run, where whoever asked has died before, or slices were still at work then. It
+// reports whether nothing else is to be done about the run. One that is paused needs nothing.
+func (r *Reaper) halt(ctx context.Context, rec *sheet.Run, report *Report) (bool, error) {
+	asked, err := sheet.LoadControl(ctx, r.Store, rec.ID)
+	if err != nil || rec.Status == sheet.Paused && asked.Cancel == nil {
+		return true, err
+	}
+	if !asked.Halts() {
+		return false, nil
+	}
+	after, err := r.Steer.Halt(ctx, rec)
+	if err == nil && after.Status != rec.Status {
+		report.Halted++
+	}
+	return true, err
 }
 
 // died decides about a run whose execution has ended. The record is read again first: the execution may have made it
@@ -109,7 +132,7 @@ func (r *Reaper) died(ctx context.Context, id string, state machine.State, why s
 		return err
 	}
 	report.Restarted++
-	return r.Executions.Start(ctx, id, rec.Restarts)
+	return r.Executions.Start(ctx, id, rec.Execution())
 }
 
 func (r *Reaper) fail(ctx context.Context, id, what, why string, report *Report) error {

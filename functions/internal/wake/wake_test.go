@@ -13,7 +13,9 @@ import (
 	"sluice/functions/internal/bus"
 	"sluice/functions/internal/ending"
 	"sluice/functions/internal/machine"
+	"sluice/functions/internal/steer"
 	"sluice/internal/active"
+	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
 	"sluice/internal/edge"
@@ -26,12 +28,18 @@ type machines struct {
 	states  map[string]machine.State
 	why     string
 	started []string
+	stopped []string
 	down    error
 	looking func() // called before a state is told
 }
 
 func (m *machines) Start(_ context.Context, run string, restarts int) error {
 	m.started = append(m.started, machine.Name(run, restarts))
+	return m.down
+}
+
+func (m *machines) Stop(_ context.Context, run string, execution int, _ string) error {
+	m.stopped = append(m.stopped, machine.Name(run, execution))
 	return m.down
 }
 
@@ -63,9 +71,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	st, m, b := &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}, &machines{states: map[string]machine.State{}}, &board{}
+	end := &ending.Ending{Store: st, Announcer: b}
 	return &world{t: t, st: st, machines: m, board: b, Handler: &Handler{
 		Log: slog.New(slog.DiscardHandler), Starter: &start.Starter{Store: st, Executions: m, Accept: start.ForCloud(false)},
-		Reaper: &Reaper{Store: st, Executions: m, Ending: &ending.Ending{Store: st, Announcer: b}},
+		Reaper: &Reaper{Store: st, Executions: m, Ending: end,
+			Steer: &steer.Steer{Store: st, Executions: m, Ending: end, Settings: run.Settings{Keep: 48 * time.Hour}}},
 	}}
 }
 

@@ -34,3 +34,17 @@ func Standing(ctx context.Context, st *store.Store, r *sheet.Run) (sheet.Status,
 	}
 	return sheet.Parked, wake, nil
 }
+
+// Worked reports whether every shard is done.
+func (j *Job) Worked(ctx context.Context, st *store.Store) (bool, error) {
+	for shard := range j.Run.Shards {
+		cp, err := sheet.LoadCheckpoint(ctx, st, j.Run.ID, shard)
+		if errors.Is(err, table.ErrNotFound) || err == nil && cp.Status != sheet.ShardDone {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
