@@ -53,8 +53,32 @@ func writeSummary(b *strings.Builder, r *sheet.Run) {
 	fmt.Fprintf(b, ", %s, %s; idle waits %s, rows held %s in all\n", plural(s.Slices, "slice", "slices"), plural(s.Parks, "park", "parks"),
 		span(time.Duration(s.ResidentWaitMs)*time.Millisecond), span(time.Duration(s.HeldMs)*time.Millisecond))
 	fmt.Fprintf(b, "  cost        %s\n", sheet.Money(s.CostMicros))
+	writeMemory(b, s.Memory)
 	fmt.Fprintf(b, "  storage     %s and %s in %s written; %s\n", plural(r.Usage.WriteUnits, "write unit", "write units"),
 		plural(r.Usage.ReadUnits, "read unit", "read units"), plural(r.Usage.ItemsWritten, "item", "items"), perRow(r))
+}
+
+// writeMemory says what the admission to memory did (M8).
+func writeMemory(b *strings.Builder, m sheet.MemoryUse) {
+	if m.Bodies.Turns == 0 && m.HeapPeak == 0 {
+		return
+	}
+	fmt.Fprintf(b, "  memory      %s of answers in %s, at most %s at once; %s for room, %s too large\n", bytesText(m.Bodies.Bytes),
+		plural(m.Bodies.Turns, "turn", "turns"), bytesText(m.Bodies.Peak), plural(m.Bodies.Waits, "wait", "waits"), number(m.Bodies.Refusals))
+	if m.HeapPeak > 0 {
+		fmt.Fprintf(b, "              %s in use at most; fewer rows at work %s\n", bytesText(m.HeapPeak), plural(m.Squeezed, "time", "times"))
+	}
+}
+
+// bytesText is a size as people write it.
+func bytesText(n int64) string {
+	switch {
+	case n >= 10_000_000:
+		return number(n/1_000_000) + " MB"
+	case n >= 10_000:
+		return number(n/1_000) + " KB"
+	}
+	return number(n) + " B"
 }
 
 func perRow(r *sheet.Run) string {

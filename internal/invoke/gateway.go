@@ -208,6 +208,7 @@ func (g *Gateway) answers(ctx context.Context, payload []byte) ([]call.Answer, e
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return nil, err
 	}
+	call.Bodies(ctx).Add(r.Bodies)
 	g.mu.Lock()
 	g.used, g.bodies, g.billed = g.used.Add(r.Usage), g.bodies.Plus(r.Bodies), g.billed.Plus(r.Billed)
 	g.mu.Unlock()

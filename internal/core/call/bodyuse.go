@@ -1,5 +1,10 @@
 package call
 
+import (
+	"context"
+	"sync"
+)
+
 // BodyUse is what reading the bodies of answers took of the memory that is set aside for them (M8).
 type BodyUse struct {
 	Turns    int64 `json:"turns"`    // bodies that were read
@@ -29,4 +34,40 @@ func (u BodyUse) Since(o BodyUse) BodyUse {
 		Turns: u.Turns - o.Turns, Bytes: u.Bytes - o.Bytes, Peak: u.Peak,
 		Waits: u.Waits - o.Waits, WaitMs: u.WaitMs - o.WaitMs, Refusals: u.Refusals - o.Refusals,
 	}
+}
+
+// BodyTally adds up what the bodies of some calls took, of all that a process reads. It is safe for concurrent use.
+type BodyTally struct {
+	mu  sync.Mutex
+	use BodyUse
+}
+
+// Add counts a use. A nil tally counts nothing.
+func (t *BodyTally) Add(u BodyUse) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.use = t.use.Plus(u)
+}
+
+// Use is what was counted so far.
+func (t *BodyTally) Use() BodyUse {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.use
+}
+
+type bodyTallyKey struct{}
+
+// CountBodies has a Gateway count in t what it reads under the context.
+func CountBodies(ctx context.Context, t *BodyTally) context.Context {
+	return context.WithValue(ctx, bodyTallyKey{}, t)
+}
+
+// Bodies is the tally of a context; nil if it has none.
+func Bodies(ctx context.Context) *BodyTally {
+	t, _ := ctx.Value(bodyTallyKey{}).(*BodyTally)
+	return t
 }

@@ -57,9 +57,13 @@ func (b *Bodies) Use() call.BodyUse {
 // Turn begins the turn of one body, which holds nothing yet.
 func (b *Bodies) Turn() *Turn { return &Turn{of: b} }
 
+// turn begins the turn of a body that is read under a context, whose caller may want to know what it takes.
+func (b *Bodies) turn(ctx context.Context) *Turn { return &Turn{of: b, tally: call.Bodies(ctx)} }
+
 // Turn is one body's share. A nil Turn is one without a limit. It is not safe for concurrent use.
 type Turn struct {
 	of           *Bodies
+	tally        *call.BodyTally
 	small, large int64
 	taken        bool
 }
@@ -88,13 +92,13 @@ func (t *Turn) Take(ctx context.Context, n int64, waiting func() (done func())) 
 			defer waiting()()
 		}
 		err := stock.Acquire(ctx, n)
-		t.of.waited(time.Since(began))
+		t.waited(time.Since(began))
 		if err != nil {
 			return err
 		}
 	}
 	*share += n
-	t.of.took(n, !t.taken)
+	t.took(n, !t.taken)
 	t.taken = true
 	return nil
 }
@@ -102,18 +106,14 @@ func (t *Turn) Take(ctx context.Context, n int64, waiting func() (done func())) 
 // Measured notes how long the body was.
 func (t *Turn) Measured(n int64) {
 	if t != nil {
-		t.of.mu.Lock()
-		t.of.use.Bytes += n
-		t.of.mu.Unlock()
+		t.count(call.BodyUse{Bytes: n})
 	}
 }
 
 // Refused notes that the body was larger than allowed.
 func (t *Turn) Refused() {
 	if t != nil {
-		t.of.mu.Lock()
-		t.of.use.Refusals++
-		t.of.mu.Unlock()
+		t.count(call.BodyUse{Refusals: 1})
 	}
 }
 
@@ -130,19 +130,23 @@ func (t *Turn) End() {
 	t.small, t.large = 0, 0
 }
 
-func (b *Bodies) took(n int64, first bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.held += n
-	b.use.Peak = max(b.use.Peak, b.held)
-	if first {
-		b.use.Turns++
-	}
+// count adds to what was asked of the memory, by all and by whoever reads this body.
+func (t *Turn) count(u call.BodyUse) {
+	t.of.mu.Lock()
+	t.of.use = t.of.use.Plus(u)
+	t.of.mu.Unlock()
+	t.tally.Add(u)
 }
 
-func (b *Bodies) waited(d time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.use.Waits++
-	b.use.WaitMs += d.Milliseconds()
+func (t *Turn) took(n int64, first bool) {
+	t.of.mu.Lock()
+	t.of.held += n
+	u := call.BodyUse{Peak: t.of.held}
+	t.of.mu.Unlock()
+	if first {
+		u.Turns = 1
+	}
+	t.count(u)
 }
+
+func (t *Turn) waited(d time.Duration) { t.count(call.BodyUse{Waits: 1, WaitMs: d.Milliseconds()}) }

@@ -100,7 +100,7 @@ func (b *block) spend(ctx context.Context) error {
 
 // dispatch sends one request, tells the pacer what the answer says about the scope, and delivers.
 func (e *Executor) dispatch(ctx context.Context, scope string, j *job) call.Answer {
-	j.req.Turn = e.Bodies.Turn()
+	j.req.Turn = e.Bodies.turn(ctx)
 	defer j.req.Turn.End() // when the body has been made use of
 	sent := time.Now()
 	res, err := e.Sender.Send(ctx, j.req)

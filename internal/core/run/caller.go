@@ -39,6 +39,8 @@ type caller struct {
 type tally struct {
 	logical, dispatched, refused, reused, cached, cost atomic.Int64
 	residentMs, heldMs, batches, batchMs               atomic.Int64
+	heapPeak, squeezed                                 atomic.Int64
+	bodies                                             call.BodyTally
 	base                                               sheet.Stats // of earlier slices
 	began                                              time.Time   // of this slice
 	memory                                             int64       // of its function, in MB
@@ -56,6 +58,7 @@ func (t *tally) stats() sheet.Stats {
 		ResidentWaitMs: t.residentMs.Load(), HeldMs: t.heldMs.Load(),
 		SliceMs: time.Since(t.began).Milliseconds(), ToolBatches: t.batches.Load(), ToolMs: tool.Millis,
 		SliceMB: t.memory, ToolMB: tool.MemoryMB,
+		Memory: sheet.MemoryUse{Bodies: t.bodies.Use(), HeapPeak: t.heapPeak.Load(), Squeezed: t.squeezed.Load()},
 	})
 }
 

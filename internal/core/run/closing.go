@@ -128,5 +128,13 @@ func (s *slice) log(res Result) {
 	s.ports.logger().Info("slice",
 		slog.String("run", s.job.Run.ID), slog.Int("shard", s.shard), slog.Int64("epoch", s.cp.Epoch),
 		slog.String("outcome", string(res.Outcome)), slog.Time("wakeAt", res.WakeAt),
-		slog.Int64("completed", counts.Completed), slog.Int64("failed", counts.Failed), slog.Int("pending", len(s.cp.Pending)))
+		slog.Int64("completed", counts.Completed), slog.Int64("failed", counts.Failed), slog.Int("pending", len(s.cp.Pending)), s.memory())
+}
+
+// memory is what the admission to memory did in this slice (M8).
+func (s *slice) memory() slog.Attr {
+	b := s.tally.bodies.Use()
+	return slog.Group("memory", slog.Int64("turns", b.Turns), slog.Int64("bytes", b.Bytes), slog.Int64("peak", b.Peak), slog.Int64("waits", b.Waits),
+		slog.Int64("waitMs", b.WaitMs), slog.Int64("refusals", b.Refusals),
+		slog.Int64("heapPeak", s.tally.heapPeak.Load()), slog.Int64("squeezed", s.tally.squeezed.Load()))
 }

@@ -55,6 +55,17 @@ type Settings struct {
 	Watch    *Watch          // progress, while the slice is at work
 	Look     time.Duration   // how often it looks at what is asked of the run; 0: LookEvery
 	Link     Linker          // where people answer events; nil: nowhere
+	asked    bool            // somebody has said how many rows are at work
+	Heap     Heap            // how full memory is; nil: what the runtime says of this process
+}
+
+// Heap tells how full the memory of the process is (M7).
+type Heap interface {
+	// Use is how many bytes are in use, of how many; limit zero: nobody has said. Cycle counts the collections: what is in
+	// use is known anew with each of them.
+	Use() (used, limit int64, cycle uint64)
+	// Collect makes it known anew.
+	Collect()
 }
 
 // Linker gives the address at which the event of a place can be answered until a time; zero: for good.
@@ -67,7 +78,7 @@ func (s Settings) withDefaults(job *Job) Settings {
 	if s.Concurrency <= 0 {
 		s.Concurrency = job.Map.Concurrency
 	}
-	if s.Concurrency <= 0 {
+	if s.asked = s.Concurrency > 0; !s.asked {
 		s.Concurrency = AutoConcurrency
 	}
 	if s.MaxWaiting <= 0 {

@@ -20,6 +20,7 @@ type pool struct {
 	wg        sync.WaitGroup
 	atWork    int
 	turning   int
+	squeezed  bool                    // memory is full: fewer rows are at work than should be
 	unsaved   int                     // rows that have ended, whose end is not durable yet
 	tasks     map[int64]sheet.Pending // at work or turning, by row, as they were when they were taken
 	held      retryQueue
@@ -68,7 +69,7 @@ func (p *pool) take() *task {
 	if p.held.Len() > 0 {
 		t = p.held.takeDue(time.Now())
 	}
-	if t == nil && !(p.wanted && p.turning > 0) && p.cursor < p.end && p.held.Len()+p.turning < p.maxWaiting {
+	if t == nil && !(p.squeezed && p.atWork+p.turning >= p.limit) && !(p.wanted && p.turning > 0) && p.cursor < p.end && p.held.Len()+p.turning < p.maxWaiting {
 		t = &task{Pending: sheet.Pending{Row: p.cursor}}
 		p.cursor++
 	}

@@ -155,7 +155,7 @@ func (s *slice) wire(past *past, memo *call.Memo) {
 	}
 	for _, l := range s.caller.lanes {
 		s.pumps.Add(1)
-		go func() { defer s.pumps.Done(); l.pump(s.ctx) }()
+		go func() { defer s.pumps.Done(); l.pump(call.CountBodies(s.ctx, &s.tally.bodies)) }()
 	}
 }
 
@@ -225,6 +225,7 @@ func (s *slice) loop() {
 	watching, ended := context.WithCancel(context.WithoutCancel(s.ctx)) // the lease is needed until nothing is at work
 	ticks.Go(func() { s.keep(tick.C, watching.Done()) })
 	ticks.Go(func() { s.watchControl(watching) })
+	ticks.Go(func() { s.watchHeap(watching) })
 	defer ticks.Wait()
 	defer ended()
 

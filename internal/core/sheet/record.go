@@ -10,6 +10,7 @@ import (
 	"iter"
 	"time"
 
+	"sluice/internal/core/call"
 	"sluice/internal/core/intake"
 	"sluice/internal/core/store"
 	"sluice/internal/core/table"
@@ -138,6 +139,20 @@ type Stats struct {
 	// Memory of the functions that worked, in MB; 0: no functions did.
 	SliceMB int64 `json:"sliceMB,omitempty"`
 	ToolMB  int64 `json:"toolMB,omitempty"`
+
+	Memory MemoryUse `json:"memory,omitzero"`
+}
+
+// MemoryUse is what the admission to memory did (M8).
+type MemoryUse struct {
+	Bodies   call.BodyUse `json:"bodies,omitzero"`
+	HeapPeak int64        `json:"heapPeak,omitempty"` // most bytes that a process had in use; 0: it has no limit to keep
+	Squeezed int64        `json:"squeezed,omitempty"` // how often fewer rows were put at work because memory was full
+}
+
+// Plus adds the use of another process.
+func (m MemoryUse) Plus(o MemoryUse) MemoryUse {
+	return MemoryUse{Bodies: m.Bodies.Plus(o.Bodies), HeapPeak: max(m.HeapPeak, o.HeapPeak), Squeezed: m.Squeezed + o.Squeezed}
 }
 
 // Plus adds the stats of another shard.
@@ -148,6 +163,7 @@ func (s Stats) Plus(o Stats) Stats {
 		ResidentWaitMs: s.ResidentWaitMs + o.ResidentWaitMs, HeldMs: s.HeldMs + o.HeldMs, CostMicros: s.CostMicros + o.CostMicros,
 		SliceMs: s.SliceMs + o.SliceMs, ToolBatches: s.ToolBatches + o.ToolBatches, ToolMs: s.ToolMs + o.ToolMs,
 		SliceMB: max(s.SliceMB, o.SliceMB), ToolMB: max(s.ToolMB, o.ToolMB),
+		Memory: s.Memory.Plus(o.Memory),
 	}
 }
 
