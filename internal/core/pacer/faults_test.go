@@ -173,7 +173,7 @@ func TestH12PermitIsVoidAfterANewerHold(t *testing.T) {
 		}
 		hold(b, 100*time.Millisecond)
 		g := acquire(t, a, pacer.Want{N: 2, Rules: hourly})
-		if p := g.Permits[0]; p.Scope != "acme" || p.Hold.Sub(time.Now()) != 100*time.Millisecond || p.At.Before(p.Hold) {
+		if p := g.Permits[0]; p.Scope != "acme" || time.Until(p.Hold) != 100*time.Millisecond || p.At.Before(p.Hold) {
 			t.Errorf("the permit proves %+v", p)
 		}
 		time.Sleep(100 * time.Millisecond)
