@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
@@ -22,6 +23,7 @@ const (
 	Completed = "sluice.run.completed"
 	Failed    = "sluice.run.failed"
 	Cancelled = "sluice.run.cancelled"
+	Parked    = "sluice.run.parked"     // a shard of the run waits for long
 	Requested = "sluice.run.requested"  // detail: a start request, as the API takes it
 	Answered  = "sluice.event.answered" // detail: an answer, as the API takes it
 )
@@ -37,6 +39,8 @@ type Detail struct {
 	Run       string       `json:"run"`
 	Name      string       `json:"name"` // of the map
 	Status    sheet.Status `json:"status"`
+	Shard     *int         `json:"shard,omitempty"` // that waits
+	WakeAt    time.Time    `json:"wakeAt,omitzero"` // until then, unless a hold ends sooner
 	Rows      int64        `json:"rows"`
 	Completed int64        `json:"completed"`
 	Failed    int64        `json:"failed"`
@@ -54,6 +58,13 @@ func Of(r *sheet.Run) Event {
 	case sheet.Cancelled:
 		e.Type = Cancelled
 	}
+	return e
+}
+
+// OfPark is the event for a shard that waits, whatever the others do.
+func OfPark(r *sheet.Run, shard int, wakeAt time.Time) Event {
+	e := Of(r)
+	e.Type, e.Detail.Status, e.Detail.Shard, e.Detail.WakeAt = Parked, sheet.Parked, &shard, wakeAt.UTC()
 	return e
 }
 

@@ -205,7 +205,11 @@ func TestARunFromPlanToFinish(t *testing.T) {
 		if err != nil || string(text) != "x,y\n1,y\n2,y\n" {
 			t.Errorf("%q, %v", text, err)
 		}
-		expect(t, "sluice.run.completed.json", w.board.events[0].Detail)
+		if len(w.board.events) != 2+1 { // finished twice
+			t.Fatalf("told %+v", w.board.events)
+		}
+		expect(t, "sluice.run.parked.json", w.board.events[0].Detail)
+		expect(t, "sluice.run.completed.json", w.board.events[1].Detail)
 		if w.listed() != 0 {
 			t.Error("still listed as active")
 		}

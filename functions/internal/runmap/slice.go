@@ -68,6 +68,7 @@ func (h *Handler) slice(ctx context.Context, req Request) (any, error) {
 			return nil, err
 		}
 	}
+	h.tellPark(ctx, req.Run, req.Shard, res)
 	return answer(req, res), nil
 }
 

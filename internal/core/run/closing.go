@@ -61,6 +61,7 @@ func (s *slice) close(failed error) (Result, error) {
 	if halt != "" && res.Outcome != Done {
 		res = Result{Outcome: halt}
 	}
+	res.Early = res.Outcome == Parked && s.began.Before(s.parked) && !res.WakeAt.After(s.parked.Add(time.Second))
 	s.log(res)
 	return res, err
 }

@@ -117,4 +117,5 @@ const (
 type Result struct {
 	Outcome Outcome
 	WakeAt  time.Time // Parked, Awaiting, Busy: when to come again
+	Early   bool      // Parked: the slice came before the end of a park, which goes on
 }

@@ -50,6 +50,7 @@ type slice struct {
 	cp      *sheet.Checkpoint
 	lease   atomic.Int64 // until when the shard is this slice's, as far as it knows
 	leaving bool         // the next checkpoint gives the shard up
+	parked  time.Time    // until when the shard was parked when it was taken; zero: it was not
 }
 
 // Slice works on a shard until it is done, until it has to wait longer than it may, or until the deadline nears.
@@ -114,6 +115,9 @@ func (s *slice) acquire(ctx context.Context) (*sheet.Checkpoint, Result, error) 
 	}
 	if s.ports.owned(cp, now) {
 		return nil, Result{Outcome: Busy, WakeAt: cp.LookAgain(now)}, nil
+	}
+	if cp.Status == sheet.ShardParked {
+		s.parked = cp.WakeAt
 	}
 	if cp.Epoch == 0 {
 		cp.From, cp.Counted = sheet.Position{Epoch: 1}, sheet.Position{Epoch: 1}
