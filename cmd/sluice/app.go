@@ -50,7 +50,7 @@ type grammar struct {
 	Pause    pauseCmd    `cmd:"" help:"Stop a run until it is resumed."`
 	Retry    laterCmd    `cmd:"" help:"Run the failed rows of a run again (not yet in this version)."`
 	Answer   answerCmd   `cmd:"" help:"Answer an event that rows wait for."`
-	Serve    laterCmd    `cmd:"" help:"Serve the dashboard and the API (not yet in this version)."`
+	Serve    serveCmd    `cmd:"" help:"Serve the API and the page that shows runs, and work on the runs that it starts."`
 }
 
 const description = `Sluice runs row maps: it takes a table, fills columns by calling rate-limited APIs within their limits, and keeps

@@ -53,12 +53,13 @@ func (c *exportCmd) Run(a *app) (err error) {
 	return a.export(ctx, st, job, c.Out, c.Format)
 }
 
-// fetch gets the table from a deployment, which has it as CSV.
+// fetch gets the table from a deployment.
 func (c *exportCmd) fetch(ctx context.Context, a *app, d deployment) error {
-	if format, err := export.FormatOf(c.Out); c.Format == "jsonl" || c.Format == "" && err == nil && format == "jsonl" {
-		return usagef("a deployment has the table as CSV; give --out a name that ends in .csv, or --format csv")
+	format := c.Format
+	if format == "" {
+		format, _ = export.FormatOf(c.Out) // checked
 	}
-	table, err := d.Export(ctx, c.ID)
+	table, err := d.Export(ctx, c.ID, format)
 	if err != nil {
 		return d.named(err, c.ID)
 	}

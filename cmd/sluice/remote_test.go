@@ -96,7 +96,10 @@ func TestExportOfADeployment(t *testing.T) {
 		}
 	}
 	b.sluice("export", "busy").want(t, exitFailed, "the run is running")
-	b.sluice("export", "r1", "--out", "@out.jsonl").want(t, exitUsage, "has the table as CSV")
+	b.sluice("export", "r1", "--out", "@out.jsonl").want(t, exitOK)
+	if last := c.asked[len(c.asked)-2]; last != "GET /v1/runs/r1/export?format=jsonl" {
+		t.Errorf("it asked for %s", last)
+	}
 }
 
 // Each is one line, which says what to do.

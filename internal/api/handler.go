@@ -85,15 +85,16 @@ func (h *Handler) at(pattern string, routes []Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
-		line := []any{slog.String(edge.KeyMethod, clip(r.Method)), slog.String(edge.KeyRoute, pattern)}
+		line, level := []any{slog.String(edge.KeyMethod, clip(r.Method)), slog.String(edge.KeyRoute, pattern)}, slog.LevelInfo
 		a, err := h.answer(r, routes)
 		if err != nil {
 			if a = h.failure(r, err); a.status >= http.StatusInternalServerError {
-				line = append(line, slog.Any(edge.KeyError, err))
+				line, level = append(line, slog.Any(edge.KeyError, err)), slog.LevelError
 			}
 		}
 		write(w, r, a)
-		edge.With(r.Context(), h.Log).Info("request", append(line, slog.Int(edge.KeyStatus, a.status), slog.Int64(edge.KeyMillis, time.Since(began).Milliseconds()))...)
+		line = append(line, slog.Int(edge.KeyStatus, a.status), slog.Int64(edge.KeyMillis, time.Since(began).Milliseconds()))
+		edge.With(r.Context(), h.Log).Log(r.Context(), level, "request", line...)
 	})
 }
 

@@ -48,7 +48,9 @@ func (c *Client) tries() int {
 func passing(err error, once bool) (wait time.Duration, again bool) {
 	var refused *Error
 	var unreachable *unreachableError
+	var enough stop
 	switch {
+	case errors.As(err, &enough):
 	case errors.As(err, &refused):
 		limited := refused.Status == http.StatusTooManyRequests
 		return refused.RetryAfter, limited || !once && refused.Status >= http.StatusInternalServerError && refused.Status != http.StatusNotImplemented

@@ -2,14 +2,13 @@ package client
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
 
 	"sluice/internal/api"
+	"sluice/internal/start"
 )
 
 // Run asks how a run stands.
@@ -44,38 +43,63 @@ func (c *Client) Runs(ctx context.Context) iter.Seq2[api.View, error] {
 	}
 }
 
-// Export opens the finished table of a run, a CSV. The caller closes it.
-func (c *Client) Export(ctx context.Context, id string) (io.ReadCloser, error) {
-	var link api.Download
-	if err := c.do(ctx, request{method: http.MethodGet, path: []string{"runs", id, "export"}}, &link); err != nil {
-		return nil, err
-	}
-	var body io.ReadCloser
-	err := c.retried(ctx, false, func() (err error) {
-		body, err = c.download(ctx, link)
-		return err
-	})
-	return body, err
+// Start starts a run. The request has an id, so that asking twice is starting once.
+func (c *Client) Start(ctx context.Context, req start.Request) (s api.Standing, err error) {
+	err = c.do(ctx, request{method: http.MethodPost, path: []string{"runs"}, body: req}, &s)
+	return s, err
 }
 
-// download gets what a link leads to. The link is all that it takes; the key is the API's alone.
-func (c *Client) download(ctx context.Context, link api.Download) (io.ReadCloser, error) {
-	u, err := c.base.Parse(link.URL)
-	if err != nil {
-		return nil, fmt.Errorf("%s names a link that is none", c.base)
+// Cancel, Pause and Resume ask for what they say, and tell how the run stands; it is done soon after.
+func (c *Client) Cancel(ctx context.Context, id string) (api.Standing, error) {
+	return c.verb(ctx, id, "cancel", struct{}{})
+}
+
+// Pause is told why, which may be empty.
+func (c *Client) Pause(ctx context.Context, id, reason string) (api.Standing, error) {
+	return c.verb(ctx, id, "pause", api.PauseRequest{Reason: reason})
+}
+
+// Resume may raise the run's budget.
+func (c *Client) Resume(ctx context.Context, id string, budget *api.Budget) (api.Standing, error) {
+	return c.verb(ctx, id, "resume", api.ResumeRequest{Budget: budget})
+}
+
+func (c *Client) verb(ctx context.Context, id, name string, body any) (s api.Standing, err error) {
+	err = c.do(ctx, request{method: http.MethodPost, path: []string{"runs", id, name}, body: body}, &s)
+	return s, err
+}
+
+// rowsPage is how many rows one request asks for.
+const rowsPage = 1000
+
+// Rows yields the rows of a run that stand like the status, or all of them, in the order of the input.
+func (c *Client) Rows(ctx context.Context, id, status string) iter.Seq2[api.Row, error] {
+	return func(yield func(api.Row, error) bool) {
+		query := url.Values{"limit": {strconv.Itoa(rowsPage)}}
+		if status != "" {
+			query.Set("status", status)
+		}
+		for {
+			var page api.Rows
+			if err := c.do(ctx, request{method: http.MethodGet, path: []string{"runs", id, "rows"}, query: query}, &page); err != nil {
+				yield(api.Row{}, err)
+				return
+			}
+			for _, row := range page.Rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+			query.Set("cursor", page.Next)
+		}
 	}
-	req, err := http.NewRequestWithContext(ctx, link.Method, u.String(), http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("User-Agent", c.agent)
-	res, err := c.http.Do(req)
-	if err != nil {
-		return nil, c.unreachable(err)
-	}
-	if res.StatusCode != http.StatusOK {
-		res.Body.Close()
-		return nil, &Error{Status: res.StatusCode, Message: fmt.Sprintf("the table of the run is not where %s says: %s answers %s", c.base, u.Host, res.Status)}
-	}
-	return res.Body, nil
+}
+
+// Providers asks how the providers stand.
+func (c *Client) Providers(ctx context.Context) (p api.Providers, err error) {
+	err = c.do(ctx, request{method: http.MethodGet, path: []string{"providers"}}, &p)
+	return p, err
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -57,12 +58,14 @@ type State struct {
 	// first Gateway.
 	BodyMemory int64
 
+	session  int    // of a Session, its number
+	whole    *State // of a Session, what it is a part of
 	table    *sqlite.Table
 	meter    *table.Metered
 	locks    string
 	lock     *lockfile.Lock
 	gateways []*gateway.Executor
-	bodies   *gateway.Bodies
+	bodies   func() *gateway.Bodies // of the process
 }
 
 // Open opens the state folder, which is created, for its owner alone, if need be.
@@ -81,11 +84,13 @@ func Open(ctx context.Context, dir string) (*State, error) {
 		return nil, errors.Join(err, lock.Release())
 	}
 	meter := table.Meter(tbl)
-	return &State{
+	s := &State{
 		Dir: dir, Owner: owner, table: tbl, meter: meter, locks: locks, lock: lock,
 		Store: &store.Store{Table: meter, Blobs: places{
 			own: objects.NewFolder(filepath.Join(dir, blobsDir)), published: objects.NewFolder(filepath.Join(dir, publishedDir))}},
-	}, nil
+	}
+	s.bodies = sync.OnceValue(func() *gateway.Bodies { return gateway.NewBodies(s.BodyMemory) })
+	return s, nil
 }
 
 // OpenExisting is Open for who only looks: ErrNoState where nothing was ever started.
@@ -121,6 +126,9 @@ func (s *State) Close() error {
 	for _, g := range s.gateways {
 		errs = append(errs, g.Close(ctx))
 	}
+	if s.whole != nil {
+		return errors.Join(errs...)
+	}
 	return errors.Join(append(errs, s.table.Close(), s.lock.Release())...)
 }
 
@@ -130,13 +138,10 @@ func (s *State) Gateway(tools *mapspec.Catalogue, secrets gateway.Secrets, userA
 	if tools == nil {
 		tools = &mapspec.Catalogue{}
 	}
-	paced := pacer.New(s.meter, s.Owner)
+	paced := pacer.New(s.meter, s.pacing())
 	paced.Alive = s.alive
-	if s.bodies == nil {
-		s.bodies = gateway.NewBodies(s.BodyMemory)
-	}
 	g := gateway.New(gateway.Config{
-		Catalogue: tools, Pacer: paced, Secrets: secrets, Bodies: s.bodies,
+		Catalogue: tools, Pacer: paced, Secrets: secrets, Bodies: s.bodies(),
 		Sender: provider.New(provider.Options{UserAgent: userAgent}),
 	})
 	s.gateways = append(s.gateways, g)
@@ -155,8 +160,11 @@ func (s *State) Driver(g *gateway.Executor, set run.Settings) *Driver {
 	}
 }
 
-// alive reports whether the process of that name may still be at work.
-func (s *State) alive(owner string) bool { return lockfile.Alive(s.locks, owner) }
+// alive reports whether the process of that name, or of that session, may still be at work.
+func (s *State) alive(owner string) bool {
+	process, _, _ := strings.Cut(owner, "/")
+	return lockfile.Alive(s.locks, process)
+}
 
 // Claim makes this process the one that works on the run until the lock is released, or the process ends however it
 // ends: also while the run waits, when no slice owns its shards. It returns ErrAtWork if another process has it.

@@ -42,6 +42,9 @@ func (p *Prepared) Tools() *mapspec.Catalogue { return p.tools }
 // CheckPrivate refuses a map that publishes for everybody, for where that is not allowed. The error is mapspec.Problems.
 func (p *Prepared) CheckPrivate() error { return p.m.CheckPrivate(p.req.Documents.MapFile) }
 
+// Map is what the run does.
+func (p *Prepared) Map() *mapspec.Map { return p.m }
+
 // ErrNoSource: a run that is planned later must say where its input lies.
 var ErrNoSource = errors.New("the run does not say where its input lies")
 
