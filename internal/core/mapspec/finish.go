@@ -24,7 +24,7 @@ func (m *Map) CheckPrivate(file string) error {
 	r := &reporter{file: file}
 	for _, s := range m.Finish {
 		if s.Publish != nil && s.Publish.Public {
-			r.add(s.Publish.publicAt, "write `public: false`; the setting sluice:allowPublic of a deployment allows it",
+			r.add(s.Publish.publicAt, "write `public: false`; the setting sluice:allowPublic of a deployment, and `sluice serve --allow-public`, allow it",
 				"`%s` would be for everybody, which is not allowed here", s.Publish.Name)
 		}
 	}
