@@ -163,7 +163,7 @@ func (b *bench) args(args []string) []string {
 		return out
 	}
 	switch args[0] {
-	case "run", "resume", "cancel", "pause", "retry", "runs", "rows", "export", "tools", "answer":
+	case "run", "resume", "cancel", "pause", "retry", "runs", "rows", "export", "tools", "answer", "serve":
 		out = append(out, "--state", b.path("state"))
 	}
 	return out
