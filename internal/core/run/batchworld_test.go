@@ -117,7 +117,7 @@ func part(x string) call.Answer {
 func (b *bulk) lost(r bulkRequest) *call.Answer {
 	b.execute(r)
 	a := call.Answer{Outcome: call.Retry, Dispatched: true, Error: &call.Error{Code: "TIMEOUT", Message: "no answer"}}
-	if !strings.HasSuffix(r.Tool, "fenced") && !strings.HasSuffix(r.Tool, "many") {
+	if strings.HasSuffix(r.Tool, "posts") {
 		a.Outcome, a.Error.Code = call.Unknown, "OUTCOME_UNKNOWN"
 	}
 	return &a
@@ -149,6 +149,9 @@ providers:
   b: {url: "https://b.example", limits: [{rate: 1000000, per: 1s}], noProgress: 30d}
 tools:
   a.get: {method: GET, path: "/{x}"}
+  a.cached: {method: GET, path: "/{x}", cache: 30d}
+  a.onefenced: {method: POST, fence: Idempotency-Key}
+  a.oneposts: {method: POST}
   a.many: {method: POST, idempotent: true, cost: 0.01, batch: {size: SIZE, body: "${inputs.map(i, i.x)}", each: "${body}"}}
   a.posts: {method: POST, batch: {size: SIZE, body: "${inputs.map(i, i.x)}", each: "${body}"}}
   a.fenced: {method: POST, fence: Idempotency-Key, batch: {size: SIZE, body: "${inputs.map(i, i.x)}", each: "${body}"}}
