@@ -29,7 +29,7 @@ import (
 type world struct {
 	t     *testing.T
 	st    *store.Store
-	meter *table.Metered
+	looks *table.Metered // what the API asks of the store, apart from the engine
 	api   http.Handler
 	gate  *gate
 
@@ -45,10 +45,10 @@ type driving struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	meter := table.Meter(memory.New())
-	w := &world{t: t, meter: meter, st: &store.Store{Table: meter, Blobs: memory.NewBlobs()}, gate: &gate{}, drivers: map[string]*driving{}}
+	tbl, blobs := memory.New(), memory.NewBlobs()
+	w := &world{t: t, st: &store.Store{Table: tbl, Blobs: blobs}, looks: table.Meter(tbl), gate: &gate{}, drivers: map[string]*driving{}}
 	w.api = api.New(api.Ports{
-		Store: w.st, Kicker: w, Links: links{}, Page: pagefiles.Handler(), Log: slog.New(slog.DiscardHandler),
+		Store: &store.Store{Table: w.looks, Blobs: blobs}, Kicker: w, Links: links{}, Page: pagefiles.Handler(), Log: slog.New(slog.DiscardHandler),
 	})
 	return w
 }
@@ -183,7 +183,7 @@ func (links) Table(_ context.Context, r *sheet.Run, format string, _ time.Durati
 }
 
 // gate is a gateway that answers as the input says: a text that begins with `hold` is refused for twenty minutes, with
-// `fail` for good, with `wait` is kept until release; anything else comes back as it is.
+// `fail` for good, with `wait` is kept until it opens, with `slow` for a moment; anything else comes back as it is.
 type gate struct {
 	mu      sync.Mutex
 	release chan struct{}
@@ -232,6 +232,8 @@ func (g *gate) answer(ctx context.Context, a call.Attempt) call.Answer {
 	case strings.HasPrefix(input.X, "fail"):
 		return call.Answer{Outcome: call.Failed, Dispatched: true, Status: 422,
 			Error: &call.Error{Code: "HTTP_422", Message: "acme answered 422 Unprocessable Entity: " + input.X, Status: 422, Attempt: 1, Dispatched: true}}
+	case strings.HasPrefix(input.X, "slow"):
+		time.Sleep(150 * time.Millisecond)
 	case strings.HasPrefix(input.X, "wait"):
 		if until := g.waiting(); until != nil {
 			select {

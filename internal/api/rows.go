@@ -40,10 +40,17 @@ type Held struct {
 	Until    time.Time `json:"until"`
 }
 
+// Columns are the names of the columns in their order, which the objects of rows have lost.
+type Columns struct {
+	Input []string `json:"input"`
+	Cells []string `json:"cells"`
+}
+
 // Rows is a page of rows, in the order of the input.
 type Rows struct {
-	Rows []Row  `json:"rows"`
-	Next string `json:"next,omitempty"` // the `cursor` of the following page. A page may be short or empty, and another one follow
+	Columns Columns `json:"columns"`
+	Rows    []Row   `json:"rows"`
+	Next    string  `json:"next,omitempty"` // the `cursor` of the following page. A page may be short or empty, and another one follow
 }
 
 // listRows answers GET /runs/{id}/rows. It reads the pages that it needs, never the whole sheet.
@@ -87,7 +94,7 @@ func place(cursor string) (int64, error) {
 }
 
 func (h *Handler) rowsFrom(r *http.Request, job *run.Job, q run.RowQuery) (Rows, error) {
-	out, size, most := Rows{Rows: []Row{}}, 0, q.Most
+	out, size, most := Rows{Rows: []Row{}, Columns: columnsOf(job)}, 0, q.Most
 	reader, until := job.Reader(h.rows()), time.Now().Add(rowsTime)
 	for q.From < job.Run.Sealed.Rows && len(out.Rows) < most && time.Now().Before(until) {
 		q.Most = most - len(out.Rows)
@@ -112,6 +119,14 @@ func (h *Handler) rowsFrom(r *http.Request, job *run.Job, q run.RowQuery) (Rows,
 		out.Next = strconv.FormatInt(q.From, 10)
 	}
 	return out, nil
+}
+
+func columnsOf(job *run.Job) Columns {
+	c := Columns{Input: append([]string{}, job.Run.Sealed.Columns...), Cells: []string{}}
+	for _, column := range job.Map.Columns {
+		c.Cells = append(c.Cells, column.Name)
+	}
+	return c
 }
 
 // rowOf writes the values of a row, and returns how many bytes they have.

@@ -50,6 +50,10 @@ func TestRowsComeInPagesInTheirOrder(t *testing.T) {
 			t.Fatal(diff)
 		}
 	}
+	_, out := w.ask("GET", "/runs/r/rows?limit=1", "")
+	if diff := cmp.Diff(map[string]any{"input": []any{"x"}, "cells": []any{"y"}}, out["columns"]); diff != "" {
+		t.Error(diff)
+	}
 	if rows, _ := w.all("status=failed"); len(rows) != 0 {
 		t.Errorf("%d failed rows", len(rows))
 	}

@@ -7,6 +7,8 @@ import (
 
 	"sluice/internal/core/export"
 	"sluice/internal/core/sheet"
+	"sluice/internal/core/store"
+	"sluice/internal/core/table"
 	"sluice/internal/start"
 	"sluice/internal/strict"
 )
@@ -53,13 +55,15 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// showRun answers GET /runs/{id}.
+// showRun answers GET /runs/{id}. Whoever watches a run asks this again and again: it costs a few reads, whose number does
+// not depend on that of the rows.
 func (h *Handler) showRun(r *http.Request) (answer, error) {
-	rec, err := h.runOf(r)
+	st := h.look()
+	rec, err := sheet.Load(r.Context(), st, r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	v, err := DetailOf(r.Context(), h.Store, rec)
+	v, err := DetailOf(r.Context(), st, rec)
 	if err == nil {
 		v.Finish, err = h.steps(r.Context(), rec)
 	}
@@ -67,6 +71,11 @@ func (h *Handler) showRun(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	return ok(v)
+}
+
+// look is the store for one look at it: an item that several ask for is read once, and they all see the same.
+func (h *Handler) look() *store.Store {
+	return &store.Store{Table: table.NewOnce(h.Store.Table), Blobs: h.Store.Blobs}
 }
 
 // runOf is the run that the path names. A route that takes parameters reads them before.
@@ -89,8 +98,8 @@ func (h *Handler) listRuns(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := Runs{Runs: []View{}}
-	for rec, err := range sheet.ListBefore(r.Context(), h.Store, q.Get("before")) {
+	out, st := Runs{Runs: []View{}}, h.look()
+	for rec, err := range sheet.ListBefore(r.Context(), st, q.Get("before")) {
 		if err != nil {
 			return answer{}, err
 		}
@@ -98,7 +107,7 @@ func (h *Handler) listRuns(r *http.Request) (answer, error) {
 			out.Next = out.Runs[most-1].Run
 			break
 		}
-		v, err := ViewOf(r.Context(), h.Store, rec)
+		v, err := ViewOf(r.Context(), st, rec)
 		if err != nil {
 			return answer{}, err
 		}

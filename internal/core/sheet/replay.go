@@ -101,22 +101,34 @@ func parsePosition(sort string) (Position, error) {
 }
 
 // newest is the last group of a shard's journal that the checkpoint's counts do not speak of yet; false if there is none.
+// It asks for the last item alone: a store that bills reads reads a whole page otherwise. More is only there to be gone
+// through where a slice has lost the shard and does not know it yet.
 func newest(ctx context.Context, st *store.Store, run string, shard int, cp *Checkpoint) (Group, bool, error) {
 	q := table.Prefix(shardPart(run, shard), "j/")
-	q.From, q.Reverse = journalSort(cp.Counted), true
+	q.From, q.Reverse, q.Limit = journalSort(cp.Counted), true, 1
+	g, found, more, err := lastRead(ctx, st, q, cp)
+	if err == nil && more {
+		q.Limit = 0
+		g, found, _, err = lastRead(ctx, st, q, cp)
+	}
+	return g, found, err
+}
+
+// lastRead is the first group that the query yields and the checkpoint reads; more: there were others.
+func lastRead(ctx context.Context, st *store.Store, q table.Query, cp *Checkpoint) (g Group, found, more bool, err error) {
 	for item, err := range st.Table.Query(ctx, q) {
 		if err != nil {
-			return Group{}, false, err
+			return Group{}, false, false, err
 		}
-		g, err := openGroup(ctx, st, item)
-		if err != nil {
-			return Group{}, false, err
+		if g, err = openGroup(ctx, st, item); err != nil {
+			return Group{}, false, false, err
 		}
 		if cp.Reads(g.At) {
-			return g, true, nil
+			return g, true, false, nil
 		}
+		more = true
 	}
-	return Group{}, false, nil
+	return Group{}, false, more, nil
 }
 
 // Cut removes the groups before a position, whose content the pages hold.
