@@ -74,6 +74,7 @@ type signal string
 const (
 	silent  signal = ""
 	success signal = "it works"
+	slow    signal = "it is slow"
 	until   signal = "held until then"
 	backoff signal = "held for the cooldown, doubled each time"
 )
@@ -110,7 +111,7 @@ var verdicts = []verdict{
 	{stoppedUnsent, "CANCELLED", call.Retry, call.Retry, free, silent, ""},
 
 	{stoppedSent, "CANCELLED", call.Retry, call.Unknown, attempt, silent, ""},
-	{timedOut, "TIMEOUT", call.Retry, call.Unknown, attempt, silent, ""},
+	{timedOut, "TIMEOUT", call.Retry, call.Unknown, attempt, slow, ""},
 	{connectionLost, "CONNECTION_LOST", call.Retry, call.Unknown, attempt, silent, ""},
 	{bodyCut, "BODY_CUT", call.Retry, call.Unknown, attempt, silent, ""},
 	{bodyTooLarge, "BODY_TOO_LARGE", call.Failed, call.Failed, free, success, "raise the tool's maxBody if such answers are expected"},
@@ -188,6 +189,8 @@ func (v verdict) observation(j *job, seen sighting) *pacer.Observation {
 	switch v.tells {
 	case success:
 		return &pacer.Observation{}
+	case slow:
+		return &pacer.Observation{Slow: true}
 	case until:
 		return &pacer.Observation{Limited: true, Deadline: seen.until}
 	case backoff:

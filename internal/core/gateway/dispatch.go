@@ -102,14 +102,18 @@ func (b *block) spend(ctx context.Context) error {
 func (e *Executor) dispatch(ctx context.Context, scope string, j *job) call.Answer {
 	j.req.Turn = e.Bodies.turn(ctx)
 	defer j.req.Turn.End() // when the body has been made use of
+	inFlight, landed := e.flying.depart(scope)
 	sent := time.Now()
 	res, err := e.Sender.Send(ctx, j.req)
 	now := time.Now()
+	landed()
 	j.cred.scrub(res)
 	answer, seen := e.reconsider(ctx, j, look(now, j, res, err), sent).settle(j)
 	answer.Scope = scope
 	if seen != nil {
+		p := j.tool.Provider
 		seen.Dispatched, seen.Latency = sent, now.Sub(sent)
+		seen.Adaptive, seen.InFlight, seen.Start = p.Adaptive, inFlight, p.Concurrency
 		// If the refusal cannot be shared, this owner keeps to it all the same and shares it with its next write.
 		until, _ := e.Pacer.Report(ctx, scope, *seen)
 		if seen.Limited {

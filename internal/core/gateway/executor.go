@@ -26,6 +26,7 @@ type Config struct {
 type Executor struct {
 	Config
 	credentials *credentials
+	flying      flying
 }
 
 var (
@@ -130,7 +131,7 @@ func add(groups []*group, j *job) []*group {
 }
 
 func want(p *mapspec.Provider) pacer.Want {
-	w := pacer.Want{Concurrency: p.Concurrency, Rules: make([]pacer.Rule, len(p.Limits))}
+	w := pacer.Want{Concurrency: p.Concurrency, Adaptive: p.Adaptive, Rules: make([]pacer.Rule, len(p.Limits))}
 	for i, l := range p.Limits {
 		w.Rules[i] = pacer.Rule{Rate: l.Rate, Per: l.Per, Burst: l.Burst}
 	}

@@ -28,7 +28,7 @@ type sighted struct {
 	code             string
 	charged          bool
 	cost             int64
-	tells            string // "", works, until, cooldown
+	tells            string // "", works, slow, until, cooldown
 }
 
 const price = 10_000
@@ -39,7 +39,7 @@ var sightings = []sighted{
 	{on: notSent, sent: &SendError{Code: "NOT_SENT"}, repeatable: call.Retry, once: call.Retry, code: "NOT_SENT"},
 	{on: stoppedUnsent, sent: &SendError{Code: "CANCELLED"}, repeatable: call.Retry, once: call.Retry, code: "CANCELLED"},
 	{on: stoppedSent, sent: &SendError{Code: "CANCELLED", Sent: true}, repeatable: call.Retry, once: call.Unknown, code: "CANCELLED", charged: true},
-	{on: timedOut, sent: &SendError{Code: "TIMEOUT", Sent: true}, repeatable: call.Retry, once: call.Unknown, code: "TIMEOUT", charged: true},
+	{on: timedOut, sent: &SendError{Code: "TIMEOUT", Sent: true}, repeatable: call.Retry, once: call.Unknown, code: "TIMEOUT", charged: true, tells: "slow"},
 	{on: connectionLost, sent: &SendError{Code: "CONNECTION_LOST", Sent: true}, repeatable: call.Retry, once: call.Unknown, code: "CONNECTION_LOST", charged: true},
 	{on: connectionLost, sent: &SendError{Code: "SOMETHING_NEW", Sent: true}, repeatable: call.Retry, once: call.Unknown, code: "CONNECTION_LOST", charged: true},
 	{on: bodyCut, status: 200, sent: &SendError{Code: "BODY_CUT", Sent: true}, repeatable: call.Retry, once: call.Unknown, code: "BODY_CUT", charged: true},
@@ -139,6 +139,8 @@ func told(o *pacer.Observation) string {
 	switch {
 	case o == nil:
 		return ""
+	case o.Slow:
+		return "slow"
 	case !o.Limited:
 		return "works"
 	case o.Deadline.Equal(noon.Add(7 * time.Second)):

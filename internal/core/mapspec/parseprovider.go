@@ -12,7 +12,7 @@ import (
 const (
 	DefaultRate        = 5                // dispatches per DefaultPer of a provider that declares no limits
 	DefaultPer         = time.Second      //
-	DefaultConcurrency = 4                // calls in flight of a provider that declares neither limits nor concurrency
+	DefaultConcurrency = 4                // calls in flight, to begin with, of a provider that declares neither limits nor concurrency
 	DefaultNoProgress  = 30 * time.Minute // without a success before waiting calls end
 	DefaultCooldown    = 10 * time.Second // base for a 429 without a deadline
 	MaxRate            = 1_000_000
@@ -136,7 +136,7 @@ func (p *toolParser) pace(out *Provider, n *node) {
 	if limits == nil || len(limits.items) == 0 {
 		out.Limits = []Limit{{Rate: DefaultRate, Per: DefaultPer}}
 		if out.Concurrency == 0 {
-			out.Concurrency = DefaultConcurrency
+			out.Concurrency, out.Adaptive = DefaultConcurrency, true
 		}
 		return
 	}

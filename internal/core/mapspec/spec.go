@@ -131,6 +131,7 @@ type Provider struct {
 	Auth         Auth
 	Limits       []Limit       // all must allow; never empty: the documented default stands in
 	Concurrency  int           // calls in flight over all runs; 0: not limited
+	Adaptive     bool          // it declares neither limits nor concurrency: Concurrency is only where to begin
 	NoProgress   time.Duration // default 30 m
 	Cooldown     time.Duration // base for a 429 without a deadline, default 10 s
 	ResetHeaders []string

@@ -57,7 +57,7 @@ func (f *flow) whole() int64 {
 		}
 	}
 	state := State{Rules: slices.Clone(f.s.Rules), Log: slices.Clone(f.s.Log), Last: f.s.Last, Hold: f.s.Hold}
-	later := state.flow(f.next, f.own)
+	later := state.flow(f.next, f.every, f.own)
 	for range burst {
 		if later.next > f.next+int64(bulkWhole) {
 			break

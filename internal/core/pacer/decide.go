@@ -36,6 +36,8 @@ type Ask struct {
 	LeaseFor    time.Duration // how long the longest call may hold its slot
 	Success     time.Time     // dispatch time of the latest success, which ends a streak of refusals
 	Bulk        bool          // who asks uses the scope in bulk (bulk.go)
+	Adaptive    bool          // Concurrency is where to begin (adapt.go)
+	Seen        Sample        // Adaptive: since the owner's last write
 }
 
 // Permit allows one dispatch, at At or up to Valid later, as long as the scope is not held anew. It is the proof of its
@@ -54,6 +56,7 @@ type Grant struct {
 	Next    time.Time // the earliest moment of a further permit
 	AskAt   time.Time // when asking for it makes sense: a little before
 	Hold    time.Time // the scope's hold as of this grant; zero: none
+	Tight   bool      // what holds up the rest is how many calls may be in flight
 }
 
 // Decide answers ask on top of s and returns the state to store. If it returns false, nothing needs to be stored.
@@ -66,7 +69,13 @@ func Decide(now time.Time, s State, ask Ask) (State, Grant, bool) {
 	if s.Hold > t {
 		g.Hold = time.Unix(0, s.Hold)
 	}
-	flow := s.flow(t+int64(ask.Lead), own)
+	var every int64
+	if ask.Adaptive {
+		a := s.start(ask.Concurrency)
+		a.learn(t, s.pace(), s.leasedBy(ask.Owner), ask.Seen)
+		s.Adapt, ask.Concurrency, every = a, a.allowed(), a.every()
+	}
+	flow := s.flow(t+int64(ask.Lead), every, own)
 	limit := t + int64(ask.Lead+horizon(ask.Bulk))
 	n := ask.N
 	if ask.Concurrency > 0 && flow.next <= limit {
@@ -98,6 +107,7 @@ func Decide(now time.Time, s State, ask Ask) (State, Grant, bool) {
 	default:
 		g.Reason = Window
 	}
+	g.Tight = g.Reason == Concurrency || ask.Adaptive && s.Adapt.Top > 0 && flow.next == s.Last+every
 	s.Log = s.Log.compact(maxRuns)
 	return s, g, changed || len(g.Permits) > 0
 }
@@ -107,7 +117,7 @@ func Decide(now time.Time, s State, ask Ask) (State, Grant, bool) {
 func Forecast(now time.Time, s State, rules []Rule, k int) time.Time {
 	s = s.clone()
 	own := s.settle(now.UnixNano(), rules)
-	flow := s.flow(now.UnixNano(), own)
+	flow := s.flow(now.UnixNano(), 0, own)
 	for range min(k, maxForecast) - 1 {
 		flow.take()
 	}
@@ -159,6 +169,11 @@ func (s *State) rebase(now int64) {
 	}
 	s.Last = now
 	s.StreakAt = min(s.StreakAt, now)
+	if s.Adapt != nil {
+		a := *s.Adapt
+		a.CutAt, a.At, a.Test = min(a.CutAt, now), min(a.At, now), min(a.Test, now+a.Wait)
+		s.Adapt = &a
+	}
 	for i := range s.Rules {
 		s.Rules[i].TAT -= ahead
 		s.Rules[i].Used = min(s.Rules[i].Used, now)

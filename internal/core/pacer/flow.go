@@ -11,7 +11,8 @@ type flow struct {
 	own   []int
 	rules []rated
 	next  int64
-	log   bool // some rule needs the log
+	every int64 // at least so far apart; 0: as the rules say
+	log   bool  // some rule needs the log
 }
 
 // rated is a rule of the state with its derived numbers at hand.
@@ -21,8 +22,8 @@ type rated struct {
 	back                        cursor // at the grant that came rate before the next one
 }
 
-func (s *State) flow(start int64, own []int) *flow {
-	f := &flow{s: s, own: own, rules: make([]rated, len(s.Rules)), next: max(start, s.Last, s.Hold)}
+func (s *State) flow(start, every int64, own []int) *flow {
+	f := &flow{s: s, own: own, every: every, rules: make([]rated, len(s.Rules)), next: max(start, s.Last, s.Hold)}
 	for i, st := range s.Rules {
 		r := st.rule()
 		f.rules[i] = rated{interval: r.interval(), window: r.window(), log: r.Burst > 1}
@@ -38,6 +39,9 @@ func (s *State) flow(start int64, own []int) *flow {
 
 // wait moves next to where all own rules allow it.
 func (f *flow) wait() {
+	if f.every > 0 {
+		f.next = max(f.next, f.s.Last+f.every)
+	}
 	for _, i := range f.own {
 		r := &f.rules[i]
 		f.next = max(f.next, f.s.Rules[i].TAT-r.tolerance)

@@ -23,11 +23,16 @@ func (s *scope) report(now time.Time, r *report) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func (s *scope) succeeded(dispatched time.Time) {
+func (s *scope) answered(o Observation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.success = latest(s.success, dispatched)
-	s.refusals = 0
+	if !o.Slow {
+		s.success = latest(s.success, o.Dispatched)
+		s.refusals = 0
+		s.sample.Peak = max(s.sample.Peak, o.InFlight)
+	}
+	s.sample.N++
+	s.sample.Total += o.Latency
 }
 
 func (s *scope) heldUntil() time.Time {

@@ -51,6 +51,16 @@ func (s *State) takeSlots(now int64, ask Ask) (free int, changed bool) {
 	return free, true
 }
 
+// leasedBy is what others than the owner have leased.
+func (s *State) leasedBy(others string) (n int) {
+	for owner, l := range s.Leases {
+		if owner != others {
+			n += l.N
+		}
+	}
+	return n
+}
+
 // returnSlots gives back what the windows left without a permit.
 func (s *State) returnSlots(ask Ask, used int) {
 	if l, ok := s.Leases[ask.Owner]; ok && l.N > ask.InUse+used {

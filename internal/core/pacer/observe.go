@@ -11,16 +11,26 @@ type Observation struct {
 	Dispatched time.Time     // when the request left
 	Latency    time.Duration // from then to the end of the answer
 	Limited    bool          // the provider refused for its rate; otherwise it answered
+	Slow       bool          // it did not answer in time: no success, but a sign of how it is
 	Deadline   time.Time     // Limited: when it may be asked again; zero: it did not say
 	Cooldown   time.Duration // Limited without deadline: the base of the cooldown
+	Adaptive   bool          // the provider declares nothing (adapt.go)
+	InFlight   int           // Adaptive: this owner's calls when it left, itself included
+	Start      int           // Adaptive: Want.Concurrency
 }
 
 // observe takes a refusal into the state and returns until when the scope is held now. A deadline only ever moves the
 // hold later. A refusal without one escalates the cooldown, but only if its request left after the last escalation:
 // ten calls that are refused at once are one refusal.
-func (s *State) observe(now time.Time, scope string, o Observation) (until time.Time, changed bool) {
+func (s *State) observe(now time.Time, scope, owner string, o Observation) (until time.Time, changed bool) {
 	was := s.Hold
 	t := now.UnixNano()
+	if o.Adaptive && o.Limited {
+		a := s.start(o.Start)
+		if changed = a.refuse(t, s.pace(), o.Dispatched.UnixNano(), o.InFlight+s.leasedBy(owner)); changed {
+			s.Adapt = a
+		}
+	}
 	switch {
 	case !o.Deadline.IsZero():
 		s.Hold = max(s.Hold, o.Deadline.UnixNano())
@@ -32,5 +42,5 @@ func (s *State) observe(now time.Time, scope string, o Observation) (until time.
 	case s.Hold <= t:
 		s.Hold = t + int64(hold.Cooldown(o.Cooldown, s.Streak, scope))
 	}
-	return time.Unix(0, s.Hold), s.Hold != was
+	return time.Unix(0, s.Hold), changed || s.Hold != was
 }

@@ -37,6 +37,7 @@ type Want struct {
 	Retries     int           // how many of them are for retries; those are served first (Q6)
 	Rules       []Rule        // all must allow; none means not limited
 	Concurrency int           // calls in flight over all owners; 0: not limited
+	Adaptive    bool          // the provider declares nothing: Concurrency is where to begin (adapt.go)
 	Longest     time.Duration // of the calls' timeouts
 }
 
@@ -92,7 +93,7 @@ func (p *Pacer) AwaitSlot(ctx context.Context, name string) bool {
 func (p *Pacer) Report(ctx context.Context, name string, o Observation) (time.Time, error) {
 	s := p.scope(name)
 	if !o.Limited {
-		s.succeeded(o.Dispatched)
+		s.answered(o)
 		return time.Time{}, nil
 	}
 	r := &report{Observation: o, done: make(chan struct{})}
@@ -173,7 +174,7 @@ type ask struct {
 }
 
 func (a *ask) sameLimits(b *ask) bool {
-	return a.Concurrency == b.Concurrency && slices.Equal(a.Rules, b.Rules)
+	return a.Concurrency == b.Concurrency && a.Adaptive == b.Adaptive && slices.Equal(a.Rules, b.Rules)
 }
 
 // report is a refusal in the queue of its scope.

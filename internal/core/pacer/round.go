@@ -44,6 +44,7 @@ func (s *scope) round(b batch) {
 				s.cached = false // others may have given slots back
 				continue
 			}
+			s.sampled = Sample{} // not written down
 			s.finish(b, g)
 			return
 		}
@@ -68,21 +69,21 @@ func (s *scope) round(b batch) {
 // apply computes what the batch makes of the cached state.
 func (s *scope) apply(now time.Time, b batch) (next State, g Grant, write bool) {
 	s.mu.Lock()
-	use, success, unsaved, late := s.use, s.success, s.unsaved, s.late
+	use, success, unsaved, late, sample, tight := s.use, s.success, s.unsaved, s.late, s.sample, s.tight
 	s.mu.Unlock()
 	next = s.state.clone()
-	s.applied = 0
+	s.applied, s.sampled = 0, Sample{}
 	if late > 0 && len(b.asks) > 0 {
 		write = next.delay(int64(late))
 		s.applied = late
 	}
 	if !unsaved.IsZero() {
-		_, changed := next.observe(now, s.name, Observation{Deadline: unsaved})
+		_, changed := next.observe(now, s.name, s.owner, Observation{Deadline: unsaved})
 		write = write || changed
 	}
 	for _, r := range b.reports {
 		var changed bool
-		r.until, changed = next.observe(now, s.name, r.Observation)
+		r.until, changed = next.observe(now, s.name, s.owner, r.Observation)
 		write = write || changed
 	}
 	if l, ok := next.Leases[s.owner]; ok && len(b.shrinks) > 0 && l.N > use {
@@ -101,6 +102,10 @@ func (s *scope) apply(now time.Time, b batch) (next State, g Grant, write bool) 
 	for _, a := range b.asks {
 		ask.N += a.N
 		ask.LeaseFor = max(ask.LeaseFor, a.Longest)
+	}
+	if ask.Adaptive = b.asks[0].Adaptive; ask.Adaptive {
+		sample.Tight = now.Before(tight)
+		ask.Seen, s.sampled = sample, sample
 	}
 	next, g, changed := Decide(now, next, ask)
 	return next, g, write || changed
@@ -122,7 +127,12 @@ func (s *scope) finish(b batch, g Grant) {
 		s.unsaved = time.Time{}
 	}
 	s.leased = s.state.Leases[s.owner].N
+	s.sample = s.sample.less(s.sampled)
 	if len(b.asks) > 0 {
+		s.nextTight = g.Tight
+		if g.Tight && g.Reason != Granted {
+			s.tight = latest(g.Next, time.Now()).Add(tightFor)
+		}
 		if g.Reason != Concurrency {
 			s.next, s.askAt, s.nextFor = g.Next, g.AskAt, b.asks[0].Rules
 		}

@@ -13,26 +13,30 @@ const idleFor = 200 * time.Millisecond
 // scope is what a Pacer knows of one scope: the queue of what is to be written next, and what it saw last.
 type scope struct {
 	store
-	bulk     bool
-	mu       sync.Mutex
-	queue    batch
-	serving  bool
-	use      int       // slots in use
-	leased   int       // slots leased, as of the last write
-	asked    time.Time // when permits were last asked for
-	idle     *time.Timer
-	freed    chan struct{} // closed when a slot comes free, if anybody waits for one
-	hold     time.Time     // the latest known hold
-	unsaved  time.Time     // a hold that could not be written yet
-	next     time.Time     // no further permit before this, under nextFor
-	askAt    time.Time     // when asking for it makes sense
-	nextFor  []Rule
-	success  time.Time     // dispatch time of the latest success
-	lead     time.Duration // what a write takes
-	late     time.Duration // for how long this process stood still, not yet in the state
-	applied  time.Duration // as much of it is in the state that is being written
-	seenAt   time.Time     // when the state was last read or written
-	refusals int           // in a row, where the store could not be asked
+	bulk      bool
+	mu        sync.Mutex
+	queue     batch
+	serving   bool
+	use       int       // slots in use
+	leased    int       // slots leased, as of the last write
+	asked     time.Time // when permits were last asked for
+	idle      *time.Timer
+	freed     chan struct{} // closed when a slot comes free, if anybody waits for one
+	hold      time.Time     // the latest known hold
+	unsaved   time.Time     // a hold that could not be written yet
+	next      time.Time     // no further permit before this, under nextFor
+	askAt     time.Time     // when asking for it makes sense
+	nextFor   []Rule
+	success   time.Time     // dispatch time of the latest success
+	lead      time.Duration // what a write takes
+	late      time.Duration // for how long this process stood still, not yet in the state
+	applied   time.Duration // as much of it is in the state that is being written
+	seenAt    time.Time     // when the state was last read or written
+	refusals  int           // in a row, where the store could not be asked
+	tight     time.Time     // when a call was last held up by how many may be in flight
+	nextTight bool          // so does who asks before next
+	sample    Sample        // of answers that are not yet in the state
+	sampled   Sample        // as much of it is in the state that is being written
 }
 
 // batch is what one write serves.
@@ -54,6 +58,9 @@ func (s *scope) denied(now time.Time, w Want) (Grant, bool) {
 		return Grant{Reason: Held, Next: latest(s.hold, s.next), AskAt: s.when(), Hold: s.hold}, true
 	}
 	if s.next.After(limit) && slices.Equal(s.nextFor, w.Rules) && s.next.Before(limit.Add(longest(w.Rules))) {
+		if s.nextTight {
+			s.tight = s.next.Add(tightFor)
+		}
 		return Grant{Reason: Window, Next: s.next, AskAt: s.when()}, true
 	}
 	return Grant{}, false

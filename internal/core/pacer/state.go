@@ -19,6 +19,7 @@ type State struct {
 	Streak   int              `json:"streak,omitempty"`   // refusals in a row without a deadline
 	StreakAt int64            `json:"streakAt,omitempty"` // when the streak last grew
 	Leases   map[string]lease `json:"leases,omitempty"`   // concurrency by owner
+	Adapt    *adapt           `json:"adapt,omitempty"`    // of a provider that declares nothing; never changed in place
 	Log      grantLog         `json:"-"`                  // all grants within the longest window that needs it
 }
 
