@@ -52,12 +52,16 @@ type limitScore struct {
 func limitsCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("limits", flag.ContinueOnError)
 	short := flags.Bool("short", false, "smaller cases, half a minute in all")
+	hidden := flags.Bool("hidden", false, "limits that nobody declared, and that have to be found; ten minutes")
 	dir := flags.String("dir", ".state", "folder for the databases")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if *hidden {
+		return hiddenLimits(ctx, *dir, *short)
 	}
 	cases := limitCases
 	if *short {
@@ -88,43 +92,52 @@ func printLimits(w io.Writer, scores []limitScore) {
 
 // measure runs the engine as the command line does, over HTTP on the loopback.
 func (c limitCase) measure(ctx context.Context, dir string) (score limitScore, err error) {
-	sim, url, stop, err := c.provider()
+	p, parks, err := drive(ctx, dir, providersim.Provider{Limits: []providersim.Limit{{Rate: c.Rate, Per: providersim.Duration(c.Per)}}},
+		fmt.Sprintf(", limits: [{rate: %d, per: %v}]", c.Rate, c.Per), c.Calls)
 	if err != nil {
 		return score, err
 	}
+	return limitScore{limitCase: c, Makespan: p.Last.Sub(p.First), Refused: p.Refused, Fullest: p.Windows[0].Max, Parks: parks}, nil
+}
+
+// drive makes so many different calls of the provider, which is declared with these fields, and returns what it saw.
+func drive(ctx context.Context, dir string, p providersim.Provider, declared string, calls int) (seen providersim.ProviderReport, parks int64, err error) {
+	sim, url, stop, err := serve(p)
+	if err != nil {
+		return seen, 0, err
+	}
 	defer stop()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return score, err
+		return seen, 0, err
 	}
 	if dir, err = os.MkdirTemp(dir, "limits"); err != nil {
-		return score, err
+		return seen, 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	st, err := local.Open(ctx, dir)
 	if err != nil {
-		return score, err
+		return seen, 0, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	job, err := run.Start(ctx, st.Store, c.request(url))
+	job, err := run.Start(ctx, st.Store, callsOf(url, declared, calls))
 	if err != nil {
-		return score, err
+		return seen, 0, err
 	}
 	driver := st.Driver(st.Gateway(job.Tools, secret.Env{}, "sluice-bench"), run.Settings{})
 	if err := driver.Drive(ctx, job); err != nil {
-		return score, err
+		return seen, 0, err
 	}
-	p := sim.Report().Providers["alpha"]
-	if p.Completed != c.Calls || p.Distinct != c.Calls {
-		return score, fmt.Errorf("the provider answered %d calls, %d of them different; want %d", p.Completed, p.Distinct, c.Calls)
+	seen = sim.Report().Providers["alpha"]
+	if seen.Completed != calls || seen.Distinct != calls {
+		return seen, 0, fmt.Errorf("the provider answered %d calls, %d of them different; want %d", seen.Completed, seen.Distinct, calls)
 	}
-	return limitScore{limitCase: c, Makespan: p.Last.Sub(p.First), Refused: p.Refused, Fullest: p.Windows[0].Max, Parks: job.Run.Stats.Parks}, nil
+	return seen, job.Run.Stats.Parks, nil
 }
 
-// provider serves a simulated provider that enforces the limit.
-func (c limitCase) provider() (sim *providersim.Sim, url string, stop func(), err error) {
-	sim, err = providersim.New(providersim.Config{Providers: []providersim.Provider{{
-		Name: "alpha", Kind: "phone", Limits: []providersim.Limit{{Rate: c.Rate, Per: providersim.Duration(c.Per)}},
-	}}})
+// serve serves a simulated provider on the loopback.
+func serve(p providersim.Provider) (sim *providersim.Sim, url string, stop func(), err error) {
+	p.Name, p.Kind = "alpha", "phone"
+	sim, err = providersim.New(providersim.Config{Providers: []providersim.Provider{p}})
 	if err != nil {
 		return nil, "", nil, err
 	}
@@ -137,13 +150,13 @@ func (c limitCase) provider() (sim *providersim.Sim, url string, stop func(), er
 	return sim, "http://" + listener.Addr().String(), func() { _ = server.Close() }, nil
 }
 
-func (c limitCase) request(url string) run.Request {
+func callsOf(url, declared string, calls int) run.Request {
 	tools := fmt.Sprintf(`version: 1
 providers:
-  alpha: {url: "%s/alpha", allowPrivate: true, limits: [{rate: %d, per: %v}]}
+  alpha: {url: "%s/alpha", allowPrivate: true%s}
 tools:
   alpha.phone: {path: "/phones/{domain}", input: {domain: string}, missing: "${status == 404}", result: "${body.phone}"}
-`, url, c.Rate, c.Per)
+`, url, declared)
 	const text = `version: 1
 name: limits
 columns:
@@ -151,7 +164,7 @@ columns:
 `
 	var rows strings.Builder
 	rows.WriteString("domain\n")
-	for i := range c.Calls {
+	for i := range calls {
 		fmt.Fprintf(&rows, "company-%d.example\n", i)
 	}
 	return run.Request{
