@@ -89,6 +89,29 @@ func TestSendReusesConnections(t *testing.T) {
 	}
 }
 
+// Who wants to know hears when a request leaves: once a connection is there, and before the server has it.
+func TestSendTellsWhenTheRequestLeaves(t *testing.T) {
+	var arrived time.Time
+	base := server(t, func(http.ResponseWriter, *http.Request) { arrived = time.Now() })
+	c := client(t, Options{})
+	for range 2 { // over a new connection, and over the same again
+		var left []time.Time
+		req := request(base)
+		req.Leaves = func() { left = append(left, time.Now()) }
+		if _, err := c.Send(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		if len(left) != 1 || left[0].After(arrived) {
+			t.Errorf("left %v, arrived %v", left, arrived)
+		}
+	}
+	req := request("http://127.0.0.1:1") // nobody is there
+	req.Leaves = func() { t.Error("a request left without a connection") }
+	if _, err := c.Send(t.Context(), req); err == nil {
+		t.Error("sent")
+	}
+}
+
 func TestHTTP2(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto)

@@ -77,6 +77,9 @@ func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	if x.timer == nil {
 		x.until = time.Now().Add(x.limit())
 		x.timer = time.AfterFunc(x.limit(), func() { x.cancel(errTimeout) })
+		if x.req.Leaves != nil {
+			x.req.Leaves()
+		}
 	}
 }
 

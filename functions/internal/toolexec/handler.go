@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -144,8 +143,12 @@ func (h *Handler) execute(ctx context.Context, e *gateway.Executor, req invoke.R
 	}
 	leave, done := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer done()
-	if err = errors.Join(err, e.Close(leave)); err != nil {
-		edge.With(ctx, h.Log).Warn("calls not made, or leases not given back", slog.String(edge.KeyRun, req.Run), slog.Any(edge.KeyError, err))
+	log := edge.With(ctx, h.Log)
+	if err != nil {
+		log.Warn("calls not made", slog.String(edge.KeyRun, req.Run), slog.Any(edge.KeyError, err))
+	}
+	if err := e.Close(leave); err != nil { // the scope's item is fought for; the next invocation tries again
+		log.Warn("concurrency not given back, others have to wait for it", slog.String(edge.KeyRun, req.Run), slog.Any(edge.KeyError, err))
 	}
 	return answers
 }

@@ -87,6 +87,7 @@ func (b *block) spend(ctx context.Context) error {
 			continue
 		}
 		j := b.todo[0]
+		j.req.Leaves = func() { b.Pacer.Late(p, time.Since(p.At)) }
 		b.todo = b.todo[1:]
 		if len(b.todo) == 0 {
 			b.Pacer.Done(b.scope, len(b.permits)-i-1)

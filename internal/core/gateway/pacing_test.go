@@ -107,6 +107,51 @@ func TestH17ThreeThousandCallsOfTwoProcesses(t *testing.T) {
 	})
 }
 
+// distant is a provider to which each process has to connect first, with as many connections as it has calls at once.
+type distant struct {
+	provider
+	connect time.Duration
+	ready   int // connections
+	busy    int
+}
+
+func (d *distant) Send(ctx context.Context, r *gateway.Request) (*gateway.Response, error) {
+	d.mu.Lock()
+	d.busy++
+	fresh := d.busy > d.ready
+	d.ready = max(d.ready, d.busy)
+	d.mu.Unlock()
+	if fresh {
+		time.Sleep(d.connect)
+	}
+	r.Leaves()
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.busy--
+	}()
+	return d.provider.Send(ctx, r)
+}
+
+// In bulk, the first burst of a process leaves late by the time that connecting takes, and what follows it is ready to go.
+func TestH17ABurstOverNewConnectionsIsKeptApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &distant{provider: provider{latency: 50 * time.Millisecond}, connect: 200 * time.Millisecond}
+		e := executor(t, memory.New(), "a", "limits: [{rate: 20, per: 1s}]", p)
+		e.Pacer.Bulk = true
+		start := time.Now()
+		work(t, e, 60)
+		for i := 20; i < len(p.asked); i++ {
+			if d := p.asked[i].Sub(p.asked[i-20]); d < time.Second {
+				t.Fatalf("21 calls within %v", d)
+			}
+		}
+		if took := time.Since(start); took > 2600*time.Millisecond { // three bursts, and the connecting
+			t.Errorf("60 calls took %v", took)
+		}
+	})
+}
+
 func TestConcurrencyIsUsedWithoutGoingBackToTheRunner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &provider{latency: 20 * time.Millisecond}

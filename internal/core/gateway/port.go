@@ -17,7 +17,8 @@ type Request struct {
 	Timeout time.Duration // of the exchange alone: first byte sent to last byte read
 	MaxBody int64         // bytes of response body that are accepted
 	Egress  Egress
-	Turn    *Turn // of the answer's body; nil: without a limit
+	Turn    *Turn  // of the answer's body; nil: without a limit
+	Leaves  func() // told once, when the request is about to be written; nil: nobody wants to know
 }
 
 // Egress is what the request may reach: this host (with port), and private addresses only if allowed.

@@ -18,7 +18,7 @@ const (
 	// maxLead bounds how far a slow store pushes permits away. Without that push, permits would be void when the write
 	// that grants them ends.
 	maxLead = 2 * time.Second
-	// maxPause bounds the pause after a lost race.
+	// maxPause bounds the pause after a lost race, where the store is fast.
 	maxPause = 64 * time.Millisecond
 )
 
@@ -27,12 +27,9 @@ func (s *scope) round(b batch) {
 	ctx, cancel := context.WithTimeout(context.Background(), roundTimeout)
 	defer cancel()
 	s.fresh = false
-	if s.bulk && time.Since(s.read) > bulkFresh {
-		s.cached = false
-	}
 	uncertain := 0
 	for try := 0; ; try++ {
-		if !s.cached {
+		if !s.cached || s.bulk && time.Since(s.read) > bulkFresh {
 			if err := s.reload(ctx); err != nil {
 				s.fail(b, err)
 				return
@@ -62,7 +59,7 @@ func (s *scope) round(b batch) {
 			s.fail(b, err)
 			return
 		}
-		pause(ctx, s.owner, try)
+		s.pause(ctx, try)
 	}
 }
 
@@ -73,7 +70,7 @@ func (s *scope) apply(now time.Time, b batch) (next State, g Grant, write bool) 
 	s.mu.Unlock()
 	next = s.state.clone()
 	s.applied, s.sampled = 0, Sample{}
-	if late > 0 && len(b.asks) > 0 {
+	if late > 0 && len(b.asks)+len(b.shrinks) > 0 {
 		write = next.delay(int64(late))
 		s.applied = late
 	}
@@ -119,8 +116,9 @@ func (s *scope) finish(b batch, g Grant) {
 		s.seenAt = time.Now()
 	}
 	s.lead = s.expected()
-	if s.late == s.applied {
-		s.late = 0
+	s.late -= min(s.applied, s.late)
+	if len(b.asks) == 0 {
+		s.next, s.askAt = s.next.Add(s.applied), s.askAt.Add(s.applied)
 	}
 	s.hold = latest(s.hold, moment(s.state.Hold))
 	if !s.unsaved.After(moment(s.state.Hold)) {
@@ -193,10 +191,11 @@ func divide(scope string, g Grant, asks []*ask) {
 	}
 }
 
-// pause lets others go first after a lost race, longer each time, and each owner for a different while.
-func pause(ctx context.Context, owner string, try int) {
-	limit := min(time.Millisecond<<min(try, 10), maxPause)
-	t := time.NewTimer(time.Duration(hold.Fraction(fmt.Sprintf("%s/%d", owner, try)) * float64(limit)))
+// pause lets others go first after a lost race, longer each time, and each owner for a different while: up to some writes'
+// time, because the others' writes take as long.
+func (s *scope) pause(ctx context.Context, try int) {
+	limit := min(max(time.Millisecond, s.cost/4)<<min(try, 10), max(maxPause, 8*s.cost))
+	t := time.NewTimer(time.Duration(hold.Fraction(fmt.Sprintf("%s/%d/%d", s.owner, s.seq, try)) * float64(limit)))
 	defer t.Stop()
 	select {
 	case <-t.C:

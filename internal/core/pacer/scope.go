@@ -37,6 +37,10 @@ type scope struct {
 	nextTight bool          // so does who asks before next
 	sample    Sample        // of answers that are not yet in the state
 	sampled   Sample        // as much of it is in the state that is being written
+
+	// When the burst was granted whose calls left late, and how late they did, as far as is known.
+	burstAt   time.Time
+	burstLate time.Duration
 }
 
 // batch is what one write serves.
@@ -86,10 +90,10 @@ func (s *scope) enqueue(a *ask) {
 	s.start()
 }
 
-// shrink gives back the concurrency that is not in use.
+// shrink gives back the concurrency that is not in use, and shares how late calls were.
 func (s *scope) shrink(ctx context.Context) error {
 	s.mu.Lock()
-	if s.leased <= s.use {
+	if s.leased <= s.use && (!s.bulk || s.late == 0) {
 		s.mu.Unlock()
 		return nil
 	}
