@@ -70,14 +70,14 @@ func TestBudgetOfCallsPausesBeforeItIsExceeded(t *testing.T) {
 			lines := rows(20)
 			job := w.start("r1", bounded(callA, "{calls: 7}"), lines...)
 			for range 2 {
-				if why := w.pausedAt(job); why != "the budget of 7 calls is spent" || len(w.provider.log()) != 7 {
+				if why := w.pausedAt(job); why != "the budget of 7 calls is spent; raise it to go on" || len(w.provider.log()) != 7 {
 					t.Errorf("%d calls, %q", len(w.provider.log()), why)
 				}
 				w.raise("r1", sheet.Budget{})
 				job = w.reload(job)
 			}
 			w.raise("r1", sheet.Budget{Calls: 12})
-			if why := w.pausedAt(w.reload(job)); why != "the budget of 12 calls is spent" || len(w.provider.log()) != 12 {
+			if why := w.pausedAt(w.reload(job)); why != "the budget of 12 calls is spent; raise it to go on" || len(w.provider.log()) != 12 {
 				t.Errorf("%d calls, %q", len(w.provider.log()), why)
 			}
 			w.raise("r1", sheet.Budget{Calls: 20})
@@ -104,7 +104,7 @@ func TestBudgetOfMoneyPausesBeforeItIsExceeded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if why := w.pausedAt(job); why != "the budget of 1 is spent as far as it goes: the next call would cost 0.3" || len(w.provider.log()) != 3 {
+		if why := w.pausedAt(job); why != "the budget of 1 is spent as far as it goes: the next call would cost 0.3; raise it to go on" || len(w.provider.log()) != 3 {
 			t.Errorf("%d calls, %q", len(w.provider.log()), why)
 		}
 		if s := w.reload(job).Run.Stats; s.CostMicros != 900_000 {

@@ -56,6 +56,31 @@ func (l *lane) units(now time.Time) (ready []*unit, alone bool, wait time.Durati
 	return ready, len(f.open)+len(f.bound) == 0, wait
 }
 
+// take removes the units from the queue that find a place, under the lock: each needs one, whatever it carries.
+func (l *lane) take(units []*unit, now time.Time) []*unit {
+	n := 0
+	for n < len(units) {
+		t := units[n].turns[0]
+		if t.paused && !l.pool.unpause(false) {
+			break
+		}
+		t.paused = false
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	units = units[:n]
+	for _, u := range units {
+		for _, t := range u.turns {
+			t.seq = -t.seq - 1 // taken
+		}
+	}
+	l.queue = slices.DeleteFunc(l.queue, func(t *turn) bool { return t.seq < 0 })
+	l.batching.send(now, units)
+	return units
+}
+
 // forming puts turns together.
 type forming struct {
 	lane  *lane

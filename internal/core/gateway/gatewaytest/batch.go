@@ -28,8 +28,6 @@ func whole(req *gateway.Request) string {
 			return name
 		}
 		switch {
-		case strings.HasPrefix(what, "max:") && len(body.Whats) > int(what[4]-'0'):
-			return what[5:]
 		case what == "none":
 			items = append(items, nil)
 		case what == "bad":
