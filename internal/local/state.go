@@ -57,6 +57,8 @@ type State struct {
 	// BodyMemory is how many bytes of answers this process holds at once; 0: gateway.DefaultBodyMemory. Set it before the
 	// first Gateway.
 	BodyMemory int64
+	// Trace is told of retries (gateway.Config); nil: nobody is.
+	Trace func(gateway.Trace)
 
 	session  int    // of a Session, its number
 	whole    *State // of a Session, what it is a part of
@@ -141,7 +143,7 @@ func (s *State) Gateway(tools *mapspec.Catalogue, secrets gateway.Secrets, userA
 	paced := pacer.New(s.meter, s.pacing())
 	paced.Alive = s.alive
 	g := gateway.New(gateway.Config{
-		Catalogue: tools, Pacer: paced, Secrets: secrets, Bodies: s.bodies(),
+		Catalogue: tools, Pacer: paced, Secrets: secrets, Bodies: s.bodies(), Trace: s.Trace,
 		Sender: provider.New(provider.Options{UserAgent: userAgent}),
 	})
 	s.gateways = append(s.gateways, g)

@@ -213,6 +213,7 @@ func (r *Runner) work(id string) (*sheet.Run, error) {
 	}
 	defer func() { _ = claim.Release() }() // the end of the process releases it too
 	st := r.State.Session()
+	st.Trace = edge.Retried(r.Log)
 	defer func() {
 		if err := st.Close(); err != nil {
 			r.Log.Warn("leases not given back", slog.String(edge.KeyRun, id), slog.Any(edge.KeyError, err))

@@ -303,6 +303,44 @@ func TestT6LogsCarryNoPayload(t *testing.T) {
 	}
 }
 
+// R14: a retry leaves a line with its phases, and without ids of request, receipt or customer.
+func TestR14RetriesLeaveALine(t *testing.T) {
+	var b strings.Builder
+	h := handler(gatewaytest.Catalogue(t), echo{})
+	h.Log = slog.New(slog.NewJSONHandler(&b, nil))
+	raw, _ := json.Marshal(invoke.Request{Run: "r", Attempts: []call.Attempt{
+		{Tool: "acme.get", Input: json.RawMessage(`{"what":"jane"}`), RequestID: "req-1", Fence: "fence-1", Number: 1, Retry: true},
+		{Tool: "acme.get", Input: json.RawMessage(`{"what":"john"}`), RequestID: "req-2"},
+	}})
+	if _, err := h.Handle(t.Context(), raw); err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for line := range strings.Lines(b.String()) {
+		var got map[string]any
+		if err := json.Unmarshal([]byte(line), &got); err != nil || got["msg"] != "retry" {
+			continue
+		}
+		lines++
+		for _, key := range []string{"granted", "slept", "checked", "dispatched", "answered", "voidPermits"} {
+			if n, ok := got[key].(float64); !ok || n < 0 {
+				t.Errorf("%s is %v", key, got[key])
+			}
+		}
+		if got["tool"] != "acme.get" || got["outcome"] != "result" || got["status"] != 200.0 {
+			t.Errorf("%s", line)
+		}
+		for _, id := range []string{"jane", "req-1", "fence-1", "acme-"} {
+			if strings.Contains(line, id) {
+				t.Errorf("%q is in %s", id, line)
+			}
+		}
+	}
+	if lines != 1 {
+		t.Errorf("%d lines for one retry:\n%s", lines, b.String())
+	}
+}
+
 type echo struct{}
 
 func (echo) Send(_ context.Context, r *gateway.Request) (*gateway.Response, error) {

@@ -102,7 +102,8 @@ func (h *Handler) executor(ctx context.Context, req invoke.Request) (*gateway.Ex
 	if h.executors == nil || len(h.executors) >= maxCatalogues {
 		h.executors = map[string]*gateway.Executor{}
 	}
-	e := gateway.New(gateway.Config{Catalogue: c, Pacer: h.Pacer, Sender: h.Sender, Secrets: h.Secrets, Bodies: h.Bodies})
+	e := gateway.New(gateway.Config{Catalogue: c, Pacer: h.Pacer, Sender: h.Sender, Secrets: h.Secrets, Bodies: h.Bodies,
+		Trace: edge.Retried(h.Log)})
 	h.executors[c.Digest] = e
 	return e, nil
 }

@@ -23,6 +23,9 @@ func (e *Executor) run(ctx context.Context, g *group, deliver func(int, call.Ans
 	for void := 0; len(todo) > 0; {
 		w := g.want
 		w.N, w.Retries = len(todo), max(min(retries, len(todo)), 0)
+		for _, j := range todo {
+			j.trace.ask()
+		}
 		grant, err := e.Pacer.Acquire(ctx, g.scope, w)
 		if err != nil {
 			return err
@@ -77,17 +80,23 @@ type block struct {
 // spend dispatches a job at the moment of each permit. Permits that are void by then are skipped, and the jobs move
 // up, so that a pause of the process costs permits and not places in the queue. What is left in todo has none.
 func (b *block) spend(ctx context.Context) error {
+	for _, j := range b.todo[:min(len(b.permits), len(b.todo))] {
+		j.trace.note(granted)
+	}
 	for i, p := range b.permits {
 		if err := sleepUntil(ctx, p.At); err != nil {
 			b.Pacer.Done(b.scope, len(b.permits)-i)
 			return err
 		}
+		b.todo[0].trace.note(slept)
 		if !b.Pacer.Check(ctx, p) {
+			b.todo[0].trace.void()
 			b.Pacer.Done(b.scope, 1)
 			continue
 		}
 		j := b.todo[0]
 		j.req.Leaves = func() { b.Pacer.Late(p, time.Since(p.At)) }
+		j.trace.note(checked)
 		b.todo = b.todo[1:]
 		if len(b.todo) == 0 {
 			b.Pacer.Done(b.scope, len(b.permits)-i-1)
@@ -103,11 +112,13 @@ func (b *block) spend(ctx context.Context) error {
 func (e *Executor) dispatch(ctx context.Context, scope string, j *job) call.Answer {
 	j.req.Turn = e.Bodies.turn(ctx)
 	defer j.req.Turn.End() // when the body has been made use of
+	j.trace.note(dispatched)
 	inFlight, landed := e.flying.depart(scope)
 	sent := time.Now()
 	res, err := e.Sender.Send(ctx, j.req)
 	now := time.Now()
 	landed()
+	j.trace.note(answeredIn)
 	j.cred.scrub(res)
 	answer, seen := e.reconsider(ctx, j, look(now, j, res, err), sent).settle(j)
 	answer.Scope = scope
@@ -154,6 +165,7 @@ func (b *block) dispatch(ctx context.Context, j *job) {
 	}
 	answer := b.Executor.dispatch(ctx, b.scope, j)
 	b.Pacer.Done(b.scope, 1)
+	b.conclude(j.trace, answer)
 	answer.NextFree = b.Pacer.NextFree(b.scope)
 	b.deliver(j.index, answer)
 }

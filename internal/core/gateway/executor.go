@@ -17,7 +17,8 @@ type Config struct {
 	Pacer     *pacer.Pacer
 	Sender    Sender
 	Secrets   Secrets
-	Bodies    *Bodies // of this process; nil: the Executor has some of its own
+	Bodies    *Bodies     // of this process; nil: the Executor has some of its own
+	Trace     func(Trace) // is told of each retry that was dispatched (R14), from any goroutine; nil: nobody is
 }
 
 // Executor executes attempts in this process. It is the call.Gateway of a laptop, and the inside of the toolexec
@@ -57,6 +58,7 @@ type job struct {
 	inputs []map[string]any // of a batch, in order; otherwise one
 	req    *Request
 	cred   *credential
+	trace  *tracing
 }
 
 // repeatable reports whether the call may be sent again after it may have arrived. A fence protects only if the
@@ -104,6 +106,7 @@ func (e *Executor) prepare(ctx context.Context, batch []call.Attempt, deliver fu
 			deliver(i, *answer)
 			continue
 		}
+		e.follow(j)
 		groups = add(groups, j)
 	}
 	return groups, nil
