@@ -57,7 +57,7 @@ func TestAScreenReaderHearsWhatIsThere(t *testing.T) {
 	b.open(s.runPage("monday"))
 	b.sees("table.rows", "fail3")
 	said = b.heardBy()
-	for _, want := range []string{"heading monday", "progressbar Rows that have ended", "heading Held by providers", "table Held by providers", "heading Rows",
+	for _, want := range []string{"heading monday", "progressbar Rows that have ended", "heading Waiting for", "table Waiting for", "heading Rows",
 		"button Row 1: show all of it", "button Pause", "button Cancel …", "navigation Which rows", "columnheader Status"} {
 		if !slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, want) }) {
 			t.Errorf("not heard: %s, in:\n%s", want, strings.Join(said, "\n"))
@@ -109,9 +109,16 @@ func TestAKeyboardIsEnough(t *testing.T) {
 	if !eval[bool](b, `document.activeElement.className === "row-number" && document.activeElement.getAttribute("aria-expanded") === "true" && document.querySelector(".row-detail") !== null`) {
 		t.Error("a refresh took the focus, or closed what was open")
 	}
+	b.click("#rows-again")
+	b.untilGo("rows that are read again", func() bool {
+		return slices.ContainsFunc(b.asked()[polls:], func(s string) bool { return strings.Contains(s, "/rows?") })
+	})
+	if !eval[bool](b, `document.querySelector(".row-number").getAttribute("aria-expanded") === "true" && document.querySelector(".row-detail") !== null`) {
+		t.Error("reading the rows again closed what was open")
+	}
 	b.do(chromedp.Focus(chromedp.CSS("#do-cancel")))
 	b.keys(kb.Enter)
-	b.sees("dialog", "Nothing more is called")
+	b.sees("dialog", "can be resumed")
 	if got := eval[string](b, `document.activeElement.textContent`); got != "Back" {
 		t.Errorf("the dialog begins at %q: Enter must not cancel a run", got)
 	}

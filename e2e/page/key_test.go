@@ -37,14 +37,14 @@ func TestTheKeyIsAskedForAndStaysInTheTab(t *testing.T) {
 	s := newSite(t, "/v1", guarded(w.api))
 	b := newTab(t)
 	b.open(s.URL)
-	b.sees("h1", "asks for its API key")
+	b.sees("h1", "asks for its key")
 	b.picture("asked")
 	if got := eval[string](b, `document.activeElement.type`); got != "password" {
 		t.Errorf("the focus is on %s", got)
 	}
 	b.keys("wrong" + kb.Enter)
 	b.sees(".error", "not accepted")
-	b.sees("h1", "asks for its API key")
+	b.sees("h1", "asks for its key")
 	b.keys(goodKey + kb.Enter)
 	b.sees("table.runs", "monday")
 	b.gone("form.key")
@@ -62,14 +62,14 @@ func TestTheKeyIsAskedForAndStaysInTheTab(t *testing.T) {
 		}
 	}
 	b.click("#forget")
-	b.sees("h1", "asks for its API key")
+	b.sees("h1", "asks for its key")
 	if text := eval[string](b, "JSON.stringify(sessionStorage)"); strings.Contains(text, goodKey) {
 		t.Error("the key was not forgotten")
 	}
 
 	other := newTab(t)
 	other.open(s.URL)
-	other.sees("h1", "asks for its API key")
+	other.sees("h1", "asks for its key")
 	b.quiet(s.URL)
 }
 

@@ -121,7 +121,7 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 	b.sees("#do-pause", "Pause")
 
 	b.click("#do-cancel")
-	b.sees("dialog", "Nothing more is called")
+	b.sees("dialog", "can be resumed")
 	b.picture("asked")
 	b.keys("\x1b")
 	b.gone("dialog")

@@ -6,98 +6,132 @@ import { el, setText, show } from "./dom.js";
 import { plural, visible } from "./text.js";
 
 const going = new Set(["staging", "running", "parked"]);
+const halted = new Set(["paused", "cancelled", "failed"]);
 
-// actions makes the buttons.
-export function actions(base, id, page) {
-  const name = visible(id);
-  const post = (verb) => ask(`${base}/${verb}`, { method: "POST", body: {} });
-  let run = null;
-  const problem = el("p", { class: "error", role: "alert", hidden: true });
-  const failed = (error) => {
-    if (error?.kind === "key") page.report(error);
-    setText(problem, error ? visible(error.message) : "");
-    show(problem, Boolean(error));
-  };
+// verbs says when each is offered, and how it is asked about; one without a question is done at once.
+const verbs = {
+  pause: {
+    label: "Pause",
+    offered: (run) => going.has(run.status) && !run.asked,
+    said: (name) => `Run ${name} is being paused.`,
+  },
+  resume: {
+    label: "Resume",
+    offered: (run) => halted.has(run.status),
+    said: (name) => `Run ${name} goes on.`,
+    question: (run, name) => run.status === "paused" && /^the budget\b/.test(run.pause?.reason ?? "") && overBudget(name),
+  },
+  retry: {
+    label: "Retry failed rows …",
+    offered: (run) => run.status === "completed" && run.failed > 0,
+    said: (name) => `The failed rows of run ${name} are run again.`,
+    question: (run) => ({
+      title: "Retry the failed rows?",
+      action: "Retry them",
+      text: `${plural(run.failed, "row is", "rows are")} run again from the call that failed, which is made again, and paid for again. The other rows stay as they are.`,
+    }),
+  },
+  cancel: {
+    label: "Cancel …",
+    offered: (run) => (going.has(run.status) || run.status === "paused") && run.asked !== "cancel",
+    said: (name) => `Run ${name} is being cancelled.`,
+    question: (run, name) => ({
+      title: `Cancel run ${name}?`,
+      action: "Cancel the run",
+      danger: true,
+      text: "Calls under way are broken off, and may be charged for all the same. What is done by then is kept, and the run can be resumed; until then there is no finished table.",
+    }),
+  },
+};
 
-  // at once is for what can be undone.
-  const atOnce = (verb, said) => async (event) => {
-    const button = event.currentTarget;
-    button.disabled = true;
-    failed(null);
-    try {
-      await post(verb);
-      page.announce(said);
-      page.refresh();
-    } catch (error) {
-      failed(error);
-    } finally {
-      button.disabled = false;
-    }
-  };
-  const asked = (question) => async () => {
-    const q = question();
-    failed(null);
-    if (await confirm({ ...q, run: () => post(q.verb) })) {
-      page.announce(q.said);
-      page.refresh();
-    }
-  };
-
-  const buttons = {
-    pause: [going, "Pause", atOnce("pause", `Run ${name} is being paused.`)],
-    resume: [new Set(["paused"]), "Resume", atOnce("resume", `Run ${name} goes on.`)],
-    retry: [
-      new Set(["completed"]),
-      "Retry failed rows …",
-      asked(() => ({
-        verb: "retry", title: "Retry the failed rows?", action: "Retry them", said: `The failed rows of run ${name} are run again.`,
-        text: `${plural(run.failed, "row is", "rows are")} run again from the cell that failed. Their calls are made again, and paid for again. The other rows stay as they are.`,
-      })),
-    ],
-    cancel: [
-      new Set([...going, "paused"]),
-      "Cancel …",
-      asked(() => ({
-        verb: "cancel", title: `Cancel run ${name}?`, action: "Cancel the run", danger: true, said: `Run ${name} is being cancelled.`,
-        text: "Nothing more is called. Rows that are done stay done; the others are not, and there will be no finished table.",
-      })),
-    ],
-  };
-  const nodes = Object.entries(buttons).map(([verb, [when, label, listener]]) => ({ verb, when, node: el("button", { type: "button", id: `do-${verb}`, hidden: true, on: { click: listener } }, label) }));
-  const save = downloads(base, id, failed);
+// overBudget asks for another budget: with the one that is spent the run would pause again.
+function overBudget(name) {
   return {
-    node: el("div", { class: "buttons", role: "group", "aria-label": "What can be done" }, nodes.map(({ node }) => node), save.node, problem),
-    update(fresh) {
-      run = fresh;
-      for (const { verb, when, node } of nodes) show(node, when.has(run.status) && (verb !== "retry" || run.failed > 0));
-      show(save.node, run.status === "completed");
+    title: `Resume run ${name}?`,
+    action: "Resume",
+    text: "Its budget is spent. With a greater one it goes on until that is spent, too; what has been spent so far counts.",
+    fields: [
+      { label: "Budget in calls, in all", hint: "as it is" },
+      { label: "Budget in money, in all", hint: "as it is" },
+    ],
+    body: (calls, cost) => {
+      const budget = {};
+      if (calls.trim()) budget.calls = amount(calls, "calls");
+      if (cost.trim()) budget.cost = amount(cost, "money");
+      return Object.keys(budget).length > 0 ? { budget } : {};
     },
   };
 }
 
-// downloads is the finished table. The API answers with an address that works for a while, or on a laptop for this page.
-function downloads(base, id, failed) {
-  const fetchIt = async () => {
-    failed(null);
-    try {
-      const { value } = await ask(`${base}/export`);
-      const link = document.createElement("a");
-      link.href = safeAddress(value.url);
-      link.download = `${id}.csv`;
-      link.rel = "noreferrer";
-      document.body.append(link);
-      link.click();
-      link.remove();
-    } catch (error) {
-      failed(error);
-    }
-  };
-  return { node: el("button", { type: "button", id: "do-download", class: "primary", hidden: true, on: { click: fetchIt } }, "Download the table") };
+function amount(text, of) {
+  const n = Number(text.trim());
+  if (!(n > 0) || (of === "calls" && !Number.isSafeInteger(n))) throw new Error(`a budget in ${of} is a number above 0, such as 500`);
+  return n;
 }
 
-// safeAddress follows nothing but the web.
-function safeAddress(text) {
-  const url = new URL(text, document.baseURI);
-  if (!/^https?:$/.test(url.protocol)) throw new Error("the address of the table is none of the web");
-  return url.href;
+// actions makes the buttons.
+export function actions(base, id, page) {
+  const name = visible(id);
+  const problem = el("p", { class: "error", role: "alert", hidden: true });
+  let run = null;
+
+  const tell = (error) => {
+    if (error?.kind === "key") page.report(error);
+    setText(problem, error ? visible(error.message) : "");
+    show(problem, Boolean(error));
+  };
+  const post = (verb, body = {}) => ask(`${base}/${verb}`, { method: "POST", body });
+  const done = (verb) => {
+    page.announce(verbs[verb].said(name));
+    page.refresh();
+  };
+  const act = (verb) => async (event) => {
+    tell(null);
+    const question = verbs[verb].question?.(run, name);
+    if (question) {
+      const { body = () => ({}) } = question;
+      if (await confirm({ ...question, run: async (...texts) => post(verb, body(...texts)) })) done(verb);
+      return;
+    }
+    const button = event.currentTarget;
+    button.disabled = true;
+    try {
+      await post(verb);
+      done(verb);
+    } catch (error) {
+      tell(error);
+    } finally {
+      button.disabled = false;
+    }
+  };
+
+  const nodes = Object.entries(verbs).map(([verb, { label, offered }]) => ({ offered, node: el("button", { type: "button", id: `do-${verb}`, hidden: true, on: { click: act(verb) } }, label) }));
+  const save = el("button", { type: "button", id: "do-download", class: "primary", hidden: true, on: { click: () => download(`${base}/export`, `${id}.csv`).then(() => tell(null), tell) } }, "Download the table");
+  return {
+    node: el("div", { class: "buttons", role: "group", "aria-label": "What can be done" }, nodes.map(({ node }) => node), save, problem),
+    update(fresh) {
+      run = fresh;
+      for (const { offered, node } of nodes) show(node, offered(run));
+      show(save, run.status === "completed" || Boolean(run.wholeAt));
+    },
+  };
+}
+
+// download asks for a link, and follows it. Links work for a while, and for whoever has them.
+async function download(path, filename) {
+  const { value } = await ask(path);
+  follow(value.url, filename);
+}
+
+// follow fetches a file of the web, and goes nowhere else.
+export function follow(address, filename) {
+  const url = new URL(address, document.baseURI);
+  if (!/^https?:$/.test(url.protocol)) throw new Error("the address of the file is none of the web");
+  const link = document.createElement("a");
+  link.href = url.href;
+  link.download = filename;
+  link.rel = "noreferrer";
+  document.body.append(link);
+  link.click();
+  link.remove();
 }

@@ -72,7 +72,7 @@ function understand(response, text) {
 }
 
 // keyCodes are those of API Gateway for a key that is missing or not known, with and without the stack's own form.
-const keyCodes = new Set(["", "INVALID_API_KEY", "ACCESS_DENIED", "MISSING_AUTHENTICATION_TOKEN", "UNAUTHORIZED"]);
+const keyCodes = new Set(["", "INVALID_API_KEY", "ACCESS_DENIED"]);
 
 // Exact is a number that a double would change; it is shown as it was written.
 export class Exact {

@@ -1,13 +1,12 @@
-// Questions before something is done that cannot be undone.
+// Questions before something is done that others will notice.
 
 import { el, setText, show } from "./dom.js";
 import { visible } from "./text.js";
 
 // confirm asks in a dialog, and resolves to whether it was done. `run` does it; where it fails the dialog stays, and
-// says why. `field` asks for a text, which run gets.
-export function confirm({ title, text, action, run, field = null, danger = false }) {
-  const input = field && el("textarea", { id: "dialog-field", rows: 3, spellcheck: "false", required: true, placeholder: field.hint });
-  if (input) input.value = field.value;
+// says why. `fields` ask for texts, which run gets in their order: {label, hint, rows, required, value}.
+export function confirm({ title, text, action, run, fields = [], danger = false }) {
+  const inputs = fields.map(inputOf);
   const error = el("p", { class: "error", role: "alert", hidden: true });
   const back = el("button", { type: "button" }, "Back");
   const go = el("button", { type: "submit", class: danger ? "danger" : "primary" }, action);
@@ -16,8 +15,7 @@ export function confirm({ title, text, action, run, field = null, danger = false
     {},
     el("h2", { id: "dialog-title" }, title),
     el("p", { id: "dialog-text" }, text),
-    input && el("label", { for: "dialog-field" }, field.label),
-    input,
+    fields.map((field, i) => [el("label", { for: inputs[i].id }, field.label), inputs[i]]).flat(),
     error,
     el("div", { class: "buttons" }, back, go),
   );
@@ -38,17 +36,24 @@ export function confirm({ title, text, action, run, field = null, danger = false
       go.disabled = true;
       show(error, false);
       try {
-        await run(input?.value ?? "");
+        await run(...inputs.map((input) => input.value));
         done = true;
         dialog.close();
       } catch (failure) {
         setText(error, visible(failure.message));
         show(error, true);
         go.disabled = false;
-        go.focus();
+        (inputs[0] ?? go).focus();
       }
     });
     dialog.showModal();
-    (input ?? back).focus();
+    (inputs[0] ?? back).focus();
   });
+}
+
+function inputOf({ hint, rows = 0, required = false, value = "" }, i) {
+  const props = { id: `dialog-field-${i}`, placeholder: hint, required, spellcheck: "false", autocomplete: "off" };
+  const input = rows > 0 ? el("textarea", { ...props, rows }) : el("input", { ...props, type: "text" });
+  input.value = value;
+  return input;
 }

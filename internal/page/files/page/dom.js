@@ -44,11 +44,11 @@ export function show(node, visible) {
 const known = new WeakMap();
 
 // keyed makes the children of a parent those of a list: an item that stays keeps its element, with focus, selection and
-// scroll position. make(item) returns {node, update(item)}.
-export function keyed(parent, items, key, make) {
+// scroll position. make(item) returns {node, update(item)}. What stands up to `after` is not touched.
+export function keyed(parent, items, key, make, after = null) {
   const before = known.get(parent) ?? new Map();
   const now = new Map();
-  let at = parent.firstChild;
+  let at = after ? after.nextSibling : parent.firstChild;
   for (const item of items) {
     const id = key(item);
     const part = before.get(id) ?? make(item);

@@ -18,17 +18,18 @@ export function keyForm(refused, reason, enter) {
   return el(
     "form",
     { class: "key card", on: { submit, input: () => input.setCustomValidity("") } },
-    el("h1", {}, "This deployment asks for its API key"),
+    el("h1", {}, "The API asks for its key"),
     problem,
     el("label", { for: "key" }, "API key"),
     el("div", { class: "line" }, input, el("button", { type: "submit", class: "primary" }, "Go on")),
     el(
       "p",
       { id: "key-help", class: "note" },
-      "It is kept in this tab until you close it, is sent with each request as a header, and never becomes part of an address. Whoever may read it gets it by the id in the stack's output ",
+      "It is kept in this tab until you close it, is sent with each request as a header, and never becomes part of an address. Of a deployment, whoever may read it gets it by the id in the stack's output ",
       el("code", {}, "ApiKeyId"),
       ": ",
       el("code", {}, "aws apigateway get-api-key --include-value --query value --api-key ID"),
+      ". Of `sluice serve`, it is the one that it was started with.",
     ),
   );
 }

@@ -4,6 +4,7 @@ import { actions } from "./actions.js";
 import { ask, now } from "./api.js";
 import { badge, el, setAttr, setText, show } from "./dom.js";
 import { facts } from "./facts.js";
+import { finishView } from "./finish.js";
 import { bar, legend } from "./progress.js";
 import { rowsView } from "./rows.js";
 import { Speed } from "./speed.js";
@@ -17,11 +18,12 @@ export function runView(id, parameters, page) {
   const buttons = actions(base, id, page);
   const notice = noticeOf();
   const progress = progressOf();
-  const waiting = waits(base, page);
+  const waiting = waits(id);
+  const ending = finishView();
   const figures = facts();
   const rows = rowsView(base, id, parameters, page);
   const speed = new Speed();
-  const content = el("div", { class: "content", hidden: true }, notice.node, progress.node, waiting.node, figures.node, rows.node);
+  const content = el("div", { class: "content", hidden: true }, notice.node, progress.node, waiting.node, ending.node, figures.node, rows.node);
   const loading = el("p", { class: "empty" }, "Loading …");
   let run = null;
 
@@ -36,7 +38,10 @@ export function runView(id, parameters, page) {
       content,
     ),
     go: (fresh) => rows.go(fresh),
-    load: (signal) => ask(base, { signal }),
+    load: async (signal) => {
+      const { value } = await ask(base, { signal });
+      return { value, text: JSON.stringify(value, (name, part) => (name === "link" ? undefined : part)) }; // links are new each time
+    },
     show(fresh) {
       const before = run;
       run = fresh;
@@ -48,7 +53,7 @@ export function runView(id, parameters, page) {
       show(name, Boolean(run.name) && run.name !== id);
       status.update(run.status);
       page.title(`${titleOf(run, numbers)} · ${visible(id)} · Sluice`);
-      for (const part of [buttons, waiting, figures]) part.update(run);
+      for (const part of [buttons, waiting, ending, figures]) part.update(run);
       progress.update(run, numbers);
       rows.runChanged(before, run);
       show(loading, false);
@@ -72,7 +77,8 @@ export function runView(id, parameters, page) {
 function numbersOf(run) {
   const ended = run.completed + run.failed;
   const held = (run.holds ?? []).reduce((sum, hold) => sum + hold.rows, 0);
-  const waiting = Math.min(held + (run.waiting ?? 0), Math.max(run.rows - ended, 0));
+  const elsewhere = (run.waits?.answers ?? 0) + (run.waits?.asleep ?? 0);
+  const waiting = Math.min(held + elsewhere, Math.max(run.rows - ended, 0));
   return { total: run.rows, completed: run.completed, failed: run.failed, ended, waiting, left: Math.max(run.rows - ended - waiting, 0) };
 }
 
@@ -82,7 +88,7 @@ function titleOf(run, numbers) {
 
 // paceOf: a run at work moves all the time; one that is parked at its wake time, or when somebody interferes.
 function paceOf(run) {
-  if (run.status === "running" || run.status === "staging") return [2_000, 10_000];
+  if (run.status === "running" || run.status === "staging" || (run.asked && !run.finishedAt)) return [2_000, 10_000];
   if (run.status === "parked") {
     const left = run.wakeAt ? new Date(run.wakeAt) - now() : 10_000;
     return [Math.min(Math.max(left + 500, 2_000), 5_000), Math.min(Math.max(left + 500, 2_000), 30_000)];
@@ -106,6 +112,8 @@ function noticeOf() {
 }
 
 function said(run, at) {
+  if (run.asked === "cancel" && !run.finishedAt) return ["warn", "The run is being cancelled: what is under way is brought to its end."];
+  if (run.asked === "pause" && run.status !== "paused") return ["warn", "The run is being paused: what is under way is brought to its end."];
   switch (run.status) {
     case "staging":
       return ["calm", "The input is being read and sealed; nothing has been called yet."];
@@ -116,11 +124,12 @@ function said(run, at) {
     case "failed":
       return ["bad", `The run could not be brought to an end: ${visible(run.error ?? "no reason was recorded")}`];
     case "cancelled":
-      return ["calm", "The run was cancelled. What had been done by then is kept."];
+      return ["calm", "The run was cancelled. What had been done by then is kept, and the run can be resumed."];
     case "completed":
+      if (run.warnings?.length > 0) return ["warn", `Every row has ended${run.failed > 0 ? `, and ${plural(run.failed, "row", "rows")} failed` : ""}; of the steps at the end of the run, some failed.`];
       return run.failed > 0 ? ["warn", `Every row has ended, and ${plural(run.failed, "row", "rows")} of ${count(run.rows)} failed. They are listed below with their reasons, and stand in the table in their place.`] : ["good", "Every row is complete."];
     default:
-      return ["calm", ""];
+      return ["calm", run.wholeAt ? "Every row has ended, and the table can be downloaded; the steps at the end of the run are under way." : ""];
   }
 }
 
