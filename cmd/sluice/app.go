@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
@@ -48,7 +47,7 @@ type grammar struct {
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 	Cancel   cancelCmd   `cmd:"" help:"Stop a run for good, at once; what is finished is kept."`
 	Pause    pauseCmd    `cmd:"" help:"Stop a run until it is resumed."`
-	Retry    laterCmd    `cmd:"" help:"Run the failed rows of a run again (not yet in this version)."`
+	Retry    retryCmd    `cmd:"" help:"Run the failed rows of a run again, and no others."`
 	Answer   answerCmd   `cmd:"" help:"Answer an event that rows wait for."`
 	Serve    serveCmd    `cmd:"" help:"Serve the API and the page that shows runs, and work on the runs that it starts."`
 }
@@ -114,8 +113,7 @@ func (a *app) run(args []string) (code int) {
 	if err != nil {
 		return a.fail(usagef("%w (sluice --help shows the commands, sluice COMMAND --help their flags)", err))
 	}
-	name, _, _ := strings.Cut(parsed.Command(), " ")
-	return a.fail(parsed.Run(a, commandName(name)))
+	return a.fail(parsed.Run(a))
 }
 
 // fail prints the error and returns its exit code.

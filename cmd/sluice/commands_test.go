@@ -197,19 +197,10 @@ func TestMissingSecretsAreNamedBeforeAnythingIsDone(t *testing.T) {
 	b.sluice("run", "@map.yaml", "--tools", "@tools.yaml", "--in", "@in.csv").want(t, exitOK)
 }
 
-func TestCommandsOfLaterVersionsSaySo(t *testing.T) {
-	b := newBench(t)
-	for _, args := range [][]string{{"retry", "r1", "--all"}} {
-		r := b.sluice(args...)
-		r.want(t, exitUsage)
-		same(t, r.err, "sluice: "+args[0]+" is not yet in this version\n")
-	}
-}
-
 func TestHelp(t *testing.T) {
 	b := newBench(t)
 	b.sluice("--help").want(t, exitOK, "sluice run leads.map.yaml --tools tools.yaml", "validate", "130 parked by Ctrl-C")
-	for _, command := range []string{"run", "validate", "resume", "cancel", "pause", "runs", "rows", "export", "tools", "answer", "serve"} {
+	for _, command := range []string{"run", "validate", "resume", "cancel", "pause", "retry", "runs", "rows", "export", "tools", "answer", "serve"} {
 		b.sluice(command, "--help").want(t, exitOK, "Examples:", "sluice "+command)
 	}
 	var out, err syncBuffer

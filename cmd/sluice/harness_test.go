@@ -35,9 +35,10 @@ type provider struct {
 	gate   chan struct{}
 	opened sync.Once
 
-	mu    sync.Mutex
-	asked map[string]int
-	times []time.Time
+	mu     sync.Mutex
+	asked  map[string]int
+	times  []time.Time
+	mended map[string]bool
 }
 
 func newProvider(t *testing.T) *provider {
@@ -54,6 +55,7 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.asked[x]++
 	p.times = append(p.times, time.Now())
+	mended := p.mended[x]
 	p.mu.Unlock()
 	if strings.HasPrefix(x, "wait") {
 		select {
@@ -64,6 +66,7 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	status, body := http.StatusOK, map[string]any{"up": strings.ToUpper(x), "key": r.Header.Get("X-Key"), "n": r.URL.Query().Get("n")}
 	switch {
+	case mended:
 	case strings.HasPrefix(x, "bad"):
 		status, body = http.StatusUnprocessableEntity, map[string]any{"error": "no \x1b[31mred\u009b words"}
 	case strings.HasPrefix(x, "none"):
@@ -75,6 +78,16 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body)
+}
+
+// mend ends the trouble with an input.
+func (p *provider) mend(x string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mended == nil {
+		p.mended = map[string]bool{}
+	}
+	p.mended[x] = true
 }
 
 // calls is how often the input was asked for; the empty input counts all calls.

@@ -41,16 +41,3 @@ func versionText() string {
 }
 
 func userAgent() string { return "sluice/" + versionText() }
-
-// laterCmd is a command that a later version has.
-type laterCmd struct {
-	Args []string `arg:"" optional:"" passthrough:"" hidden:"" help:"Ignored."`
-}
-
-// Run implements the command.
-func (laterCmd) Run(cmd commandName) error {
-	return usagef("%s is not yet in this version", cmd)
-}
-
-// commandName is the name of the command that was given.
-type commandName string

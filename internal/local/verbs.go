@@ -35,6 +35,21 @@ func (s *State) Pause(ctx context.Context, id, reason string) (*sheet.Run, error
 	return s.halted(ctx, id)
 }
 
+// Retry makes the failed rows of a run ready to be run again, and lets the run go on; the caller has claimed it, and works
+// on it next. A run that is at work by its record, though nobody works on it, is paused first.
+func (s *State) Retry(ctx context.Context, id string, how run.RetryOptions) (run.Retried, error) {
+	rec, err := sheet.Load(ctx, s.Store, id)
+	if err == nil && (rec.Status == sheet.Running || rec.Status == sheet.Parked) {
+		if err = run.Pause(ctx, s.Store, id, ""); err == nil {
+			_, err = run.Settle(ctx, s.ports(), run.Settings{}, id)
+		}
+	}
+	if err != nil {
+		return run.Retried{}, err
+	}
+	return run.Retry(ctx, s.ports(), run.Settings{}, id, how)
+}
+
 // halted returns the record once it says what was asked for.
 func (s *State) halted(ctx context.Context, id string) (*sheet.Run, error) {
 	for until := time.Now().Add(HaltPatience); ; {

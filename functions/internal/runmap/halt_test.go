@@ -2,6 +2,8 @@ package runmap
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,4 +127,60 @@ func TestX4APausedRunGoesOnInANewExecution(t *testing.T) {
 			t.Errorf("%+v, %+v, %d calls", slice, fin, p.asked)
 		}
 	})
+}
+
+// The execution of a run that is retried begins with making its failed rows ready. It may be told so twice, and die between.
+func TestX4ARetryIsTheFirstThingThatItsExecutionDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &provider{}
+		w := newWorld(t, refusing{p})
+		w.register("r", "x\n1\n2\n")
+		var plan PlanResult
+		var slice SliceResult
+		var fin FinishResult
+		through := func() {
+			t.Helper()
+			w.must(`{"op":"plan","run":"r"}`, &plan)
+			w.must(`{"op":"slice","run":"r","shard":0,"slices":0}`, &slice)
+			w.must(`{"op":"finish","run":"r"}`, &fin)
+		}
+		through()
+		if fin.Completed != 1 || fin.Failed != 1 {
+			t.Fatalf("%+v", fin)
+		}
+		for range 2 { // again is harmless
+			rec, err := run.AskRetry(t.Context(), w.Store, "r", run.RetryOptions{})
+			if err != nil || rec.Status != sheet.Paused || rec.Execution() != 1 {
+				t.Fatal(rec, err)
+			}
+		}
+		w.must(`{"op":"plan","run":"r"}`, &plan)
+		if rec := w.record("r"); rec.Status != sheet.Running || rec.Counts != (sheet.Counts{Completed: 1}) || len(plan.Shards) != 1 {
+			t.Errorf("%s, %+v", rec.Status, rec.Counts)
+		}
+		through()
+		if fin.Status != sheet.Completed || fin.Completed != 2 || p.asked != 2 {
+			t.Errorf("%+v, %d calls were answered", fin, p.asked)
+		}
+		if _, err := run.AskRetry(t.Context(), w.Store, "r", run.RetryOptions{}); !errors.Is(err, run.ErrEnded) {
+			t.Error(err)
+		}
+	})
+}
+
+// refusing is a provider that finds a question wrong once.
+type refusing struct{ *provider }
+
+func (r refusing) Execute(ctx context.Context, batch []call.Attempt, deliver func(int, call.Answer)) error {
+	for i, a := range batch {
+		if strings.Contains(string(a.Input), "1") && r.provider.takes == 0 {
+			r.provider.takes = time.Nanosecond
+			deliver(i, call.Answer{Outcome: call.Failed, Dispatched: true, Status: 422, Error: &call.Error{Code: "HTTP_422", Message: "no"}})
+			continue
+		}
+		if err := r.provider.Execute(ctx, []call.Attempt{a}, func(_ int, answer call.Answer) { deliver(i, answer) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,6 +2,9 @@ package runmap
 
 import (
 	"context"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
 
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
@@ -21,6 +24,10 @@ type Shard struct {
 }
 
 func (h *Handler) plan(ctx context.Context, id string) (any, error) {
+	owner := run.Ports{Store: h.Store, Owner: strings.ToLower(ulid.Make().String())}
+	if err := run.AskedRetry(ctx, owner, h.Settings, id); err != nil {
+		return nil, named(err)
+	}
 	job, err := run.Plan(ctx, h.Store, id)
 	if err != nil {
 		return nil, named(err)

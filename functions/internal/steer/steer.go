@@ -30,17 +30,19 @@ type Steer struct {
 // Kick makes the run do what is asked of it by now; api.Kicker. Kicking again is harmless.
 func (s *Steer) Kick(ctx context.Context, id string) error {
 	rec, err := sheet.Load(ctx, s.Store, id)
-	if err != nil || rec.Status == sheet.Completed || rec.Status == sheet.Failed {
+	if err != nil {
 		return err
 	}
 	asked, err := sheet.LoadControl(ctx, s.Store, id)
 	switch {
 	case err != nil:
 		return err
-	case asked.Halts():
+	case asked.Retries() && !rec.Status.Ended():
+		// It is paused, and its execution begins with what is asked.
+	case asked.Halts() && (rec.Status == sheet.Cancelled || !rec.Status.Ended()):
 		_, err := s.Halt(ctx, rec)
 		return err
-	case rec.Status == sheet.Cancelled || rec.Status == sheet.Paused:
+	case rec.Status.Ended() || rec.Status == sheet.Paused:
 		return nil
 	}
 	// The list first: it is where the reaper looks, and a run that has ended once is not on it any more.

@@ -1,6 +1,7 @@
 package wake
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -110,6 +111,37 @@ func TestX4TheReaperLeavesPausedRunsAlone(t *testing.T) {
 			t.Errorf("%+v, %s", got, w.record("r").Status)
 		}
 	})
+}
+
+// Whoever asked for a retry died before the execution was started that does it.
+func TestX4TheReaperStartsARetry(t *testing.T) {
+	synctest.Test(t, theReaperStartsARetry)
+}
+
+func theReaperStartsARetry(t *testing.T) {
+	w := newWorld(t)
+	w.planned("r")
+	rec := w.record("r")
+	cp := sheet.Checkpoint{Status: sheet.ShardDone, Epoch: 1, EndPage: 1, Counts: sheet.Counts{Failed: 1}, From: sheet.Position{Epoch: 1}, Counted: sheet.Position{Epoch: 1}}
+	rec.Status = sheet.Completed
+	rec.Counts.Failed = 1
+	if err := errors.Join(cp.Save(t.Context(), w.st, "r", 0), sheet.Save(t.Context(), w.st, rec)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.AskRetry(t.Context(), w.st, "r", run.RetryOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	started := len(w.machines.started)
+	time.Sleep(Grace)
+	if got := w.reap(); got != (Report{Looked: 1, Restarted: 1}) || w.machines.started[started] != "r--1" {
+		t.Errorf("%+v, %v", got, w.machines.started)
+	}
+	if err := run.Cancel(t.Context(), w.st, "r"); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.reap(); got != (Report{Looked: 1, Halted: 1}) || w.record("r").Status != sheet.Cancelled {
+		t.Errorf("%+v, %s", got, w.record("r").Status)
+	}
 }
 
 // What an execution can leave behind, besides a run that is at work: a staging that nobody goes on with, and a shard that

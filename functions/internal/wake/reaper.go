@@ -96,6 +96,9 @@ func (r *Reaper) look(ctx context.Context, e active.Entry, report *Report) error
 // reports whether nothing else is to be done about the run. One that is paused needs nothing.
 func (r *Reaper) halt(ctx context.Context, rec *sheet.Run, report *Report) (bool, error) {
 	asked, err := sheet.LoadControl(ctx, r.Store, rec.ID)
+	if err == nil && asked.Retries() {
+		return false, nil // that is what its execution is for
+	}
 	if err != nil || rec.Status == sheet.Paused && asked.Cancel == nil {
 		return true, err
 	}

@@ -150,15 +150,16 @@ func (p Ports) owned(cp *sheet.Checkpoint, now time.Time) bool {
 // says something, it stands instead of the map's from now on. A run that nothing keeps from going on is left as it is.
 // Errors: ErrEnded if every row has ended; sheet.ErrNoRun.
 func Continue(ctx context.Context, st *store.Store, id string, raise sheet.Budget) (*sheet.Run, error) {
+	halted := false
 	for try := 1; ; try++ {
-		r, err := continueOnce(ctx, st, id, raise)
+		r, err := continueOnce(ctx, st, id, raise, &halted)
 		if !errors.Is(err, table.ErrConflict) || try == recordTries {
 			return r, err
 		}
 	}
 }
 
-func continueOnce(ctx context.Context, st *store.Store, id string, raise sheet.Budget) (*sheet.Run, error) {
+func continueOnce(ctx context.Context, st *store.Store, id string, raise sheet.Budget, halted *bool) (*sheet.Run, error) {
 	r, err := sheet.Load(ctx, st, id)
 	if err != nil {
 		return nil, err
@@ -166,14 +167,13 @@ func continueOnce(ctx context.Context, st *store.Store, id string, raise sheet.B
 	if r.Status == sheet.Completed {
 		return nil, endedAs(r)
 	}
-	halted := false
 	_, err = sheet.Ask(ctx, st, id, func(c *sheet.Control) bool {
-		halted = c.Halts()
-		raised := c.Raise(raise)
-		c.Cancel, c.Pause = nil, nil
-		return halted || raised
+		halts, raised := c.Halts(), c.Raise(raise)
+		*halted = *halted || halts
+		c.Cancel, c.Pause, c.Retry = nil, nil, nil
+		return halts || raised
 	})
-	if err != nil || !halted && !r.Status.Ended() && r.Status != sheet.Paused {
+	if err != nil || !*halted && !r.Status.Ended() && r.Status != sheet.Paused {
 		return r, err
 	}
 	reopen(r)

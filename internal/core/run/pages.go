@@ -117,11 +117,6 @@ func (p *pages) loading(ctx context.Context, n int) *openPage {
 
 func (p *pages) load(ctx context.Context, page *openPage, saved bool) error {
 	ref := p.manifest[page.number]
-	input, err := intake.ReadPage(ctx, p.st, p.job.Run.ID, ref, page.number)
-	if err != nil {
-		return err
-	}
-	page.input = input
 	if page.state == nil {
 		page.state = sheet.NewPage(page.number, ref.First, ref.Rows)
 		if saved {
@@ -137,8 +132,12 @@ func (p *pages) load(ctx context.Context, page *openPage, saved bool) error {
 	if len(page.state.Rows) != ref.Rows {
 		return fmt.Errorf("result page %d holds %d rows, the sealed input page has %d", page.number, len(page.state.Rows), ref.Rows)
 	}
-	page.open = page.state.Open()
-	return nil
+	if page.open = page.state.Open(); page.open == 0 {
+		return nil // its rows are only gone past
+	}
+	var err error
+	page.input, err = intake.ReadPage(ctx, p.st, p.job.Run.ID, ref, page.number)
+	return err
 }
 
 // replayed puts in a page whose state was rebuilt from the journal.

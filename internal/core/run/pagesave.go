@@ -115,9 +115,9 @@ func (p *pages) evict() {
 			continue
 		}
 		page.mu.Lock()
-		clean, ended := page.dirty == nil, page.open == 0
+		clean := page.dirty == nil
 		page.mu.Unlock()
-		if clean && !ended {
+		if clean {
 			delete(p.open, n)
 		}
 	}

@@ -51,9 +51,13 @@ func (j *Job) replay(ctx context.Context, cp *sheet.Checkpoint, shard int, p Por
 			if err := x.apply(ctx, p, e, g.At); err != nil {
 				return nil, err
 			}
-			if fresh && e.Kind == sheet.RowEnded && !counted[e.Row] {
+			switch {
+			case fresh && e.Kind == sheet.RowEnded && !counted[e.Row]:
 				counted[e.Row] = true
 				x.count(e)
+			case fresh && e.Kind == sheet.Reopened:
+				counted[e.Row] = false
+				x.counts.Failed--
 			}
 		}
 	}

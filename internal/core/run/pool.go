@@ -69,6 +69,9 @@ func (p *pool) take() *task {
 	if p.held.Len() > 0 {
 		t = p.held.takeDue(time.Now())
 	}
+	for p.cursor < p.end && p.whereis(p.cursor) != absent {
+		p.cursor++ // of a run whose failed rows are tried again: the cursor goes through all of them once more
+	}
 	if t == nil && !(p.squeezed && p.atWork+p.turning >= p.limit) && !(p.wanted && p.turning > 0) && p.cursor < p.end && p.held.Len()+p.turning < p.maxWaiting {
 		t = &task{Pending: sheet.Pending{Row: p.cursor}}
 		p.cursor++

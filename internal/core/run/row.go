@@ -140,6 +140,13 @@ func (r *row) wait(ctx context.Context, res result) verdict {
 
 // end records the row's end. Nothing depends on it before its page is saved, so nobody waits for it here.
 func (r *row) end(ctx context.Context, fault *sheet.Fault) verdict {
+	if fault != nil && r.tail != nil { // the row may be run again, and then not make this call again
+		rec := sheet.Entry{Kind: sheet.Received, Row: r.task.Row, Receipt: *r.tail}
+		if _, err := r.s.pages.append(ctx, r.page, &rec); err != nil {
+			return verdict{err: err}
+		}
+		r.cells[r.tail.Column], r.tail = nil, nil
+	}
 	e := &sheet.Entry{Kind: sheet.RowEnded, Row: r.task.Row, Fault: fault}
 	if r.tail != nil {
 		e.Column, e.Step, e.Shared = r.tail.Column, r.tail.Step, r.tail.Shared

@@ -17,6 +17,7 @@ type Control struct {
 	V      int    `json:"v"`
 	Cancel *Order `json:"cancel,omitempty"`
 	Pause  *Order `json:"pause,omitempty"`
+	Retry  *Retry `json:"retry,omitempty"` // with Pause: until its failed rows are ready to be run again
 	Raised Budget `json:"raised,omitzero"` // instead of the map's budget, where it says something
 
 	version int64
@@ -26,6 +27,12 @@ type Control struct {
 type Order struct {
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason,omitempty"`
+}
+
+// Retry says how failed rows are run again.
+type Retry struct {
+	Unknown string          `json:"unknown,omitempty"` // what is done with calls of which nobody knows whether they were executed
+	Value   json.RawMessage `json:"value,omitempty"`
 }
 
 // Budget bounds what a run may spend. Zero is no bound.
@@ -86,6 +93,9 @@ func Ask(ctx context.Context, st *store.Store, id string, change func(*Control) 
 
 // Halts reports whether the run is not to go on for now.
 func (c *Control) Halts() bool { return c.Cancel != nil || c.Pause != nil }
+
+// Retries reports whether the run is paused only until its failed rows are ready to be run again.
+func (c *Control) Retries() bool { return c.Retry != nil && c.Cancel == nil }
 
 // Raise puts a budget in the place of the map's, as far as it says something, and reports whether that changes anything.
 func (c *Control) Raise(b Budget) bool {

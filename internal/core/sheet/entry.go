@@ -19,6 +19,7 @@ const (
 	Intended Kind = "i" // a call that must not be repeated is about to be dispatched
 	Bounded  Kind = "b" // a row waits at a boundary
 	RowEnded Kind = "e" // a row has ended
+	Reopened Kind = "o" // a row that had failed is run again
 )
 
 // Entry is one line of the journal. Which fields count depends on Kind.
@@ -33,6 +34,7 @@ type Entry struct {
 	Bound   *Boundary   `json:"g,omitempty"` // Bounded
 	Fault   *Fault      `json:"f,omitempty"` // RowEnded: why the row failed
 	Cells   Cells       `json:"w,omitempty"` // RowEnded: cells that no receipt carries
+	Again   *Again      `json:"o,omitempty"` // Reopened
 }
 
 // Receipt is the durable result of a call, at its place in the row: what the column keeps of it, or how it ended.
@@ -45,9 +47,11 @@ type Receipt struct {
 	Shared   string          `json:"d,omitempty"` // identity of the call, if identical calls may take this result
 }
 
-// ends counts the row that ends with this entry.
+// ends counts the row that ends with this entry, or that has not ended after all.
 func (e *Entry) ends() Counts {
 	switch {
+	case e.Kind == Reopened:
+		return Counts{Failed: -1}
 	case e.Kind != RowEnded:
 		return Counts{}
 	case e.Fault != nil:
@@ -129,6 +133,9 @@ func appendEntry(b []byte, e *Entry) []byte {
 	}
 	if len(e.Cells) > 0 {
 		b = e.Cells.appendTo(append(b, `,"w":`...))
+	}
+	if e.Again != nil {
+		b = appendJSON(append(b, `,"o":`...), e.Again)
 	}
 	return append(b, '}')
 }

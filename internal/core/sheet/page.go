@@ -24,9 +24,10 @@ type Row struct {
 	Status     RowStatus
 	Cells      []json.RawMessage // of a row that has ended, one per column of the map
 	Fault      *Fault
-	Receipts   []Receipt  // while open; afterwards only those that others may share, without their values
-	Cursors    []Cursor   // while open
-	Boundaries []Boundary // while open
+	Receipts   []Receipt  // while open; afterwards without their values, of a completed row only those that others may share
+	Cursors    []Cursor   // while open; of a failed row those of failed calls
+	Boundaries []Boundary // while open, and of a failed row
+	Again      int64      // epoch of the slice that has last reopened it; 0: none has
 }
 
 // Cursor is where the retries of an open call stand.
@@ -62,12 +63,17 @@ func (r *Row) Cursor(column, step int) *Cursor {
 
 // apply brings the row to what the entry says. Applying an entry twice changes nothing.
 func (r *Row) apply(e *Entry, columns int) error {
+	if e.Kind == Reopened {
+		r.reopen(e.Again)
+	}
 	if r.Status != RowOpen {
 		return nil
 	}
 	switch e.Kind {
 	case Received:
-		r.dropCursor(e.Column, e.Step)
+		if e.Error == nil { // of a call that has failed it says which request was the last
+			r.dropCursor(e.Column, e.Step)
+		}
 		if r.Receipt(e.Column, e.Step) == nil {
 			r.Receipts = append(r.Receipts, e.Receipt)
 		}
@@ -96,7 +102,7 @@ func (r *Row) dropCursor(column, step int) {
 // end gathers the row's cells from its receipts and from the entry.
 func (r *Row) end(e *Entry, columns int) error {
 	r.Cells = make([]json.RawMessage, columns)
-	shared := r.Receipts[:0]
+	var shared []Receipt
 	for _, receipt := range r.Receipts {
 		if receipt.Column >= columns {
 			return fmt.Errorf("row %d: a receipt of column %d, the map has %d", e.Row, receipt.Column, columns)
@@ -124,11 +130,13 @@ func (r *Row) end(e *Entry, columns int) error {
 	if e.Shared != "" {
 		shared = append(shared, Receipt{Column: e.Column, Step: e.Step, Shared: e.Shared})
 	}
-	r.Receipts, r.Cursors, r.Boundaries, r.Fault = shared, nil, nil, e.Fault
-	r.Status = RowCompleted
+	r.Fault = e.Fault
 	if e.Fault != nil {
 		r.Status = RowFailed
+		r.Receipts, r.Cursors = r.kept()
+		return nil
 	}
+	r.Status, r.Receipts, r.Cursors, r.Boundaries = RowCompleted, shared, nil, nil
 	return nil
 }
 

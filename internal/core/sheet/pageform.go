@@ -21,6 +21,8 @@ type pageForm struct {
 	Faults map[string]*Fault      `json:"faults,omitempty"`
 	Open   map[string]openForm    `json:"open,omitempty"`
 	Shared map[string]sharedForms `json:"shared,omitempty"`
+	Kept   map[string]openForm    `json:"kept,omitempty"`  // of failed rows
+	Again  map[string]int64       `json:"again,omitempty"` // of rows that were reopened
 
 	width int // cells in a row
 }
@@ -37,7 +39,7 @@ type sharedForms []Receipt
 func (p *Page) Encode() ([]byte, error) {
 	b := make([]byte, 0, 256+64*len(p.Rows))
 	b = fmt.Appendf(b, `{"v":1,"page":%d,"first":%d,"rows":[`, p.Number, p.First)
-	rest := pageForm{Faults: map[string]*Fault{}, Open: map[string]openForm{}, Shared: map[string]sharedForms{}}
+	rest := pageForm{Faults: map[string]*Fault{}, Open: map[string]openForm{}, Shared: map[string]sharedForms{}, Kept: map[string]openForm{}, Again: map[string]int64{}}
 	for i := range p.Rows {
 		if i > 0 {
 			b = append(b, ',')
@@ -51,7 +53,8 @@ func (p *Page) Encode() ([]byte, error) {
 		name  string
 		empty bool
 		v     any
-	}{{"faults", len(rest.Faults) == 0, rest.Faults}, {"open", len(rest.Open) == 0, rest.Open}, {"shared", len(rest.Shared) == 0, rest.Shared}} {
+	}{{"faults", len(rest.Faults) == 0, rest.Faults}, {"open", len(rest.Open) == 0, rest.Open}, {"shared", len(rest.Shared) == 0, rest.Shared},
+		{"kept", len(rest.Kept) == 0, rest.Kept}, {"again", len(rest.Again) == 0, rest.Again}} {
 		if part.empty {
 			continue
 		}
@@ -65,11 +68,17 @@ func (p *Page) Encode() ([]byte, error) {
 }
 
 func (f *pageForm) gather(key string, row *Row) {
-	switch {
-	case row.Status == RowOpen && len(row.Receipts)+len(row.Cursors)+len(row.Boundaries) > 0:
-		f.Open[key] = openForm{row.Receipts, row.Cursors, row.Boundaries}
-	case row.Status != RowOpen && len(row.Receipts) > 0:
+	form := openForm{row.Receipts, row.Cursors, row.Boundaries}
+	switch something := len(row.Receipts)+len(row.Cursors)+len(row.Boundaries) > 0; {
+	case row.Status == RowOpen && something:
+		f.Open[key] = form
+	case row.Status == RowFailed && something:
+		f.Kept[key] = form
+	case row.Status == RowCompleted && len(row.Receipts) > 0:
 		f.Shared[key] = row.Receipts
+	}
+	if row.Again > 0 {
+		f.Again[key] = row.Again
 	}
 	if row.Fault != nil {
 		f.Faults[key] = row.Fault
@@ -112,6 +121,7 @@ func DecodePage(framed []byte) (*Page, error) {
 	p := NewPage(f.Page, f.First, len(f.Rows))
 	for i := range f.Rows {
 		key, row := strconv.Itoa(i), &p.Rows[i]
+		row.Again = f.Again[key]
 		if f.Rows[i] == nil {
 			open := f.Open[key]
 			row.Receipts, row.Cursors, row.Boundaries = open.Receipts, open.Cursors, open.Boundaries
@@ -121,6 +131,9 @@ func DecodePage(framed []byte) (*Page, error) {
 		row.Status = RowCompleted
 		if row.Fault != nil {
 			row.Status = RowFailed
+			if kept, ok := f.Kept[key]; ok { // older pages have of failed rows what of others
+				row.Receipts, row.Cursors, row.Boundaries = kept.Receipts, kept.Cursors, kept.Boundaries
+			}
 		}
 	}
 	return p, nil
@@ -132,7 +145,7 @@ func (f *pageForm) decode(b []byte) error {
 	var p value.Parser
 	p.Reset(b, math.MaxInt64)
 	err := p.Members(func(key []byte, _ int) error {
-		into := map[string]any{"v": &f.V, "page": &f.Page, "first": &f.First, "faults": &f.Faults, "open": &f.Open, "shared": &f.Shared}
+		into := map[string]any{"v": &f.V, "page": &f.Page, "first": &f.First, "faults": &f.Faults, "open": &f.Open, "shared": &f.Shared, "kept": &f.Kept, "again": &f.Again}
 		if string(key) == "rows" {
 			return p.Each(func() error { return f.row(&p) })
 		}
