@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 type serveCmd struct {
 	Addr    string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen at; port 0 is any that is free."`
 	Key     string `env:"SLUICE_SERVE_KEY" placeholder:"KEY" help:"Key that requests must carry in x-api-key; needed where the address can be reached from other machines. Better given as SLUICE_SERVE_KEY, since a command line can be seen by others."`
+	URL     string `name:"url" placeholder:"URL" help:"Where people reach this server, for the links by which they answer events; default: its address."`
 	Public  bool   `name:"allow-public" help:"Give what maps publish with public: true to whoever asks, without a key."`
 	Verbose bool   `help:"Log each request."`
 	stateFlag
@@ -65,7 +67,7 @@ func (c *serveCmd) serve(a *app, i *interruption, st *local.State) error {
 		requests = slog.LevelInfo
 	}
 	s := serve.New(serve.Options{
-		State: st, Secrets: a.secretsSource(), UserAgent: userAgent(), Key: c.Key, Page: page.Handler(), AllowPublic: c.Public,
+		State: st, Secrets: a.secretsSource(), UserAgent: userAgent(), Key: c.Key, Page: page.Handler(), AllowPublic: c.Public, URL: cmp.Or(c.URL, address(l, c.Addr)),
 		Log:      slog.New(slog.NewTextHandler(a.stderr, nil)),
 		Requests: slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: requests})),
 	})

@@ -13,6 +13,7 @@ import (
 	"sluice/functions/internal/runmap"
 	"sluice/functions/internal/steer"
 	"sluice/functions/internal/wire"
+	"sluice/internal/answers"
 	"sluice/internal/api"
 	"sluice/internal/edge"
 	"sluice/internal/invoke/awslambda"
@@ -23,6 +24,7 @@ import (
 func main() {
 	f := wire.Begin("api", edge.RunMachine, edge.Toolexec, edge.Bus)
 	executions := machine.StepFunctions{Client: sfn.NewFromConfig(f.AWS), Machine: f.RunMachine}
+	desk := &answers.Desk{Store: f.Store, Bell: machine.Bell{Store: f.Store, Client: executions.Client}}
 	h := api.New(api.Ports{
 		Store:   f.Store,
 		Starter: &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud(f.AllowPublic)},
@@ -30,6 +32,8 @@ func main() {
 			Ending: &ending.Ending{Store: f.Store, Announcer: bus.EventBridge{Client: eventbridge.NewFromConfig(f.AWS), Bus: f.Bus}}},
 		Links:       behind.Links{Presigner: f.Blobs},
 		Tools:       behind.Tools{Invoker: awslambda.New(f.AWS, f.Toolexec), Store: f.Store, Blobs: f.Store.Blobs},
+		Desk:        desk,
+		AnswerPage:  answers.NewPage(desk, f.Log),
 		Log:         f.Log,
 		Page:        page.Handler(),
 		AllowPublic: f.AllowPublic,

@@ -2,6 +2,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
@@ -11,6 +13,7 @@ import (
 	"sluice/functions/internal/machine"
 	"sluice/functions/internal/runmap"
 	"sluice/functions/internal/wire"
+	"sluice/internal/answers"
 	"sluice/internal/core/call"
 	"sluice/internal/core/run"
 	"sluice/internal/edge"
@@ -30,6 +33,13 @@ func main() {
 		Log:      f.Log,
 		Settings: runmap.Settings(),
 		Usage:    f.Usage,
+	}
+	if f.PublicURL != "" {
+		secret := answers.Kept(f.Store)
+		h.Links = func(ctx context.Context) (run.Linker, error) {
+			kept, err := secret(ctx)
+			return answers.Links(kept, f.PublicURL), err
+		}
 	}
 	lambda.Start(h.Handle)
 }

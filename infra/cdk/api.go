@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/jsii-runtime-go"
 )
@@ -34,6 +35,8 @@ func (s *stack) newAPI(routes []route) {
 	plan.AddApiStage(&awsapigateway.UsagePlanPerApiStage{Stage: rest.DeploymentStage()})
 	plan.AddApiKey(s.api.key, nil)
 
+	s.functions.runmap.AddEnvironment(jsii.String("SLUICE_PUBLIC_URL"), s.publicURL(), nil)
+
 	accept(rest, "AwsSolutions-COG4", "Programs call this API with a key; there are no users to sign in.")
 	accept(rest, "AwsSolutions-APIG4", "Every method of the API asks for its key; the page holds nothing that is anybody's, and what is published for everybody is there by two consents.")
 	accept(rest.DeploymentStage(), "AwsSolutions-APIG3", "A firewall is the account's choice and is billed; the usage plan limits the rate of requests.")
@@ -45,9 +48,22 @@ func (s *stack) newAPI(routes []route) {
 	}
 }
 
+// publicURL is where people reach the API, for the links by which they answer events. It is put together from the name of the
+// API alone: the URL of its stage depends on the methods, these on the functions, and these would depend on the URL.
+func (s *stack) publicURL() *string {
+	if s.settings.PublicURL != "" {
+		return &s.settings.PublicURL
+	}
+	return awscdk.Fn_Join(jsii.String(""), &[]*string{
+		jsii.String("https://"), s.api.rest.RestApiId(), jsii.String(".execute-api."), s.scope.Region(), jsii.String("."), s.scope.UrlSuffix(), jsii.String("/" + stageName),
+	})
+}
+
+const stageName = "v1"
+
 func (s *stack) stageOptions() *awsapigateway.StageOptions {
 	options := &awsapigateway.StageOptions{
-		StageName:            jsii.String("v1"),
+		StageName:            jsii.String(stageName),
 		MetricsEnabled:       jsii.Bool(true),
 		DataTraceEnabled:     jsii.Bool(false), // never bodies
 		ThrottlingRateLimit:  jsii.Number(s.settings.APIRate),

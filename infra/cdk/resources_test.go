@@ -105,7 +105,7 @@ func function(t *testing.T, from tmpl, name string) resource {
 func TestFunctionsGetTheEnvironmentThatTheyRead(t *testing.T) {
 	common := []string{"SLUICE_BUCKET", "SLUICE_BUS", "SLUICE_LOG_LEVEL", "SLUICE_TABLE"}
 	for name, extra := range map[string][]string{
-		"Runmap": {"SLUICE_TOOLEXEC"}, "Toolexec": {"SLUICE_ALLOW_PRIVATE"}, "Wake": {"SLUICE_RUN_MACHINE_ARN", "SLUICE_ALLOW_PUBLIC"},
+		"Runmap": {"SLUICE_TOOLEXEC", "SLUICE_PUBLIC_URL"}, "Toolexec": {"SLUICE_ALLOW_PRIVATE"}, "Wake": {"SLUICE_RUN_MACHINE_ARN", "SLUICE_ALLOW_PUBLIC"},
 		"Api": {"SLUICE_RUN_MACHINE_ARN", "SLUICE_TOOLEXEC", "SLUICE_ALLOW_PUBLIC"},
 	} {
 		variables, _ := function(t, template, name).at("Environment", "Variables").(map[string]any)
@@ -113,6 +113,12 @@ func TestFunctionsGetTheEnvironmentThatTheyRead(t *testing.T) {
 		if got := slices.Sorted(maps.Keys(variables)); !slices.Equal(got, want) {
 			t.Errorf("%s has %v, want %v", name, got, want)
 		}
+	}
+	if got := asJSON(function(t, template, "Runmap").at("Environment", "Variables", "SLUICE_PUBLIC_URL")); !strings.Contains(got, `".execute-api."`) || !strings.Contains(got, `"/v1"`) {
+		t.Errorf("people answer at %s", got)
+	}
+	if got := function(t, small, "Runmap").at("Environment", "Variables", "SLUICE_PUBLIC_URL"); got != "https://sluice.example" {
+		t.Errorf("people answer at %v", got)
 	}
 	if got := function(t, template, "Toolexec").at("Environment", "Variables", "SLUICE_ALLOW_PRIVATE"); got != "false" {
 		t.Errorf("private addresses are allowed by default: %v", got)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,7 @@ type settings struct {
 	AllowPrivate bool // tools may reach private addresses, if their provider says so: for emulators and for providers inside a VPC
 	AllowPublic  bool // maps may publish for everybody, with `public: true`; off, what they publish is for who may see the run
 
+	PublicURL  string // where people reach the API, if it has a name of its own; empty: that which API Gateway gives it
 	AlarmTopic string // ARN of the SNS topic that alarms go to; empty: they show on the dashboard only
 	APIRate    int    // requests per second
 	APIBurst   int
@@ -76,6 +78,7 @@ func (s *settings) fields() map[string]func(string) error {
 		"secretKeys":          list(&s.SecretKeys, "arn:"),
 		"allowPrivate":        flag(&s.AllowPrivate),
 		"allowPublic":         flag(&s.AllowPublic),
+		"publicUrl":           address(&s.PublicURL),
 		"alarmTopic":          text(&s.AlarmTopic),
 		"apiRate":             number(&s.APIRate, 1, 10000),
 		"apiBurst":            number(&s.APIBurst, 1, 5000),
@@ -123,6 +126,18 @@ func asText(value any) string {
 
 func text(to *string) func(string) error {
 	return func(s string) error { *to = s; return nil }
+}
+
+// address is a URL of the web, to which a path can be added.
+func address(to *string) func(string) error {
+	return func(s string) error {
+		u, err := url.Parse(s)
+		if s != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "") {
+			return fmt.Errorf("%q is no URL that begins with https://", s)
+		}
+		*to = strings.TrimSuffix(s, "/")
+		return nil
+	}
 }
 
 func oneOf(to *string, allowed ...string) func(string) error {

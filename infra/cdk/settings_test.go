@@ -28,7 +28,7 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 	for name, value := range map[string]any{
 		"keepdata": true, "keepData": "maybe", "architecture": "sparc", "logDays": 8, "logLevel": "loud",
 		"runmapMemory": 64, "apiRate": 0, "uploadDays": "many", "toolexecConcurrency": -1,
-		"secretParameters": "sluice/", "secretNames": "*", "secretKeys": "key", "stack ": "x",
+		"secretParameters": "sluice/", "secretNames": "*", "secretKeys": "key", "stack ": "x", "publicUrl": "http://sluice.example",
 	} {
 		_, err := parse(map[string]any{prefix + name: value})
 		if err == nil || !strings.Contains(err.Error(), prefix+name) {

@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 
 		s.Architecture, s.KeepData, s.APILogs, s.AllowPublic = "amd64", false, false, true
 		s.RunmapConcurrency, s.ToolexecConcurrency = 50, 10
+		s.PublicURL = "https://sluice.example"
 		s.AlarmTopic = "arn:aws:sns:us-east-1:123456789012:alarms"
 		s.SecretParameters, s.SecretNames = nil, []string{"hunter"}
 		s.SecretKeys = []string{"arn:aws:kms:us-east-1:123456789012:key/1"}

@@ -23,6 +23,8 @@ const (
 	Conflict         = "CONFLICT"               // 409: the id is another run's
 	NotCompleted     = "NOT_COMPLETED"          // 409: there is no finished table
 	Ended            = "ENDED"                  // 409: the run is over
+	NobodyWaits      = "NOBODY_WAITS"           // 404: for an answer of this key
+	TooLate          = "TOO_LATE"               // 410: rows did wait for this answer
 	TooLarge         = "TOO_LARGE"              // 413
 	UnsupportedMedia = "UNSUPPORTED_MEDIA_TYPE" // 415
 	Internal         = "INTERNAL"               // 500

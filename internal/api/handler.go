@@ -25,24 +25,28 @@ const MaxBody = 5 << 20
 type Route struct {
 	Method, Path string // as in net/http's patterns
 	do           func(*Handler, *http.Request) (answer, error)
+	page         func(*Handler, http.ResponseWriter, *http.Request) // instead of do: for people
 }
 
 // Routes are all of them, in the order of the documentation.
 func Routes() []Route {
 	const get, post = http.MethodGet, http.MethodPost
 	return []Route{
-		{post, "/uploads", (*Handler).upload},
-		{post, "/runs", (*Handler).startRun},
-		{get, "/runs", (*Handler).listRuns},
-		{get, "/runs/{id}", (*Handler).showRun},
-		{get, "/runs/{id}/rows", (*Handler).listRows},
-		{get, "/runs/{id}/export", (*Handler).exportRun},
-		{get, "/published/{id}/{name}", (*Handler).published},
-		{post, "/runs/{id}/cancel", (*Handler).cancelRun},
-		{post, "/runs/{id}/pause", (*Handler).pauseRun},
-		{post, "/runs/{id}/resume", (*Handler).resumeRun},
-		{post, "/tools/{name}", (*Handler).callTool},
-		{get, "/providers", (*Handler).listProviders},
+		{Method: post, Path: "/uploads", do: (*Handler).upload},
+		{Method: post, Path: "/runs", do: (*Handler).startRun},
+		{Method: get, Path: "/runs", do: (*Handler).listRuns},
+		{Method: get, Path: "/runs/{id}", do: (*Handler).showRun},
+		{Method: get, Path: "/runs/{id}/rows", do: (*Handler).listRows},
+		{Method: get, Path: "/runs/{id}/export", do: (*Handler).exportRun},
+		{Method: get, Path: "/published/{id}/{name}", do: (*Handler).published},
+		{Method: post, Path: "/runs/{id}/cancel", do: (*Handler).cancelRun},
+		{Method: post, Path: "/runs/{id}/pause", do: (*Handler).pauseRun},
+		{Method: post, Path: "/runs/{id}/resume", do: (*Handler).resumeRun},
+		{Method: post, Path: "/answers", do: (*Handler).answerEvent},
+		{Method: get, Path: "/answers/{link}", page: (*Handler).answerPage},
+		{Method: post, Path: "/answers/{link}", page: (*Handler).answerPage},
+		{Method: post, Path: "/tools/{name}", do: (*Handler).callTool},
+		{Method: get, Path: "/providers", do: (*Handler).listProviders},
 	}
 }
 
@@ -60,6 +64,10 @@ func New(p Ports) *Handler {
 		paths[r.Path] = append(paths[r.Path], r)
 	}
 	for pattern, routes := range paths {
+		if page := routes[0].page; page != nil {
+			h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { page(h, w, r) })
+			continue
+		}
 		h.mux.Handle(pattern, h.at(pattern, routes))
 	}
 	h.mux.Handle("/", h.at("", nil))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"sluice/internal/answers"
 	"sluice/internal/core/call"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
@@ -20,7 +21,10 @@ type Ports struct {
 	Kicker  Kicker
 	Links   Links
 	Tools   Tools
+	Desk    *answers.Desk
 	Log     *slog.Logger
+	// AnswerPage is where people answer by links; answers.Page.
+	AnswerPage http.Handler
 	// AllowPublic gives what maps have published with `public: true` to everybody.
 	AllowPublic bool
 	// Page answers GET / and what is below /page/; nil: there is none.

@@ -30,6 +30,7 @@ type Row struct {
 	Cells  map[string]json.RawMessage `json:"cells,omitempty"`
 	Error  *sheet.Fault               `json:"error,omitempty"`
 	Held   *Held                      `json:"held,omitempty"`
+	Waits  *run.WaitView              `json:"waits,omitempty"`
 	// Omitted are the columns whose value is too large to be shown; the table has it.
 	Omitted []string `json:"omitted,omitempty"`
 }
@@ -103,7 +104,7 @@ func (h *Handler) rowsFrom(r *http.Request, job *run.Job, q run.RowQuery) (Rows,
 			return out, err
 		}
 		for _, v := range found {
-			row, bytes, err := rowOf(v)
+			row, bytes, err := RowOf(v)
 			if err != nil {
 				return out, err
 			}
@@ -129,9 +130,9 @@ func columnsOf(job *run.Job) Columns {
 	return c
 }
 
-// rowOf writes the values of a row, and returns how many bytes they have.
-func rowOf(v *run.RowView) (Row, int, error) {
-	row := Row{Row: v.Row, Status: v.Status, Error: v.Error}
+// RowOf writes the values of a row, and returns how many bytes they have.
+func RowOf(v *run.RowView) (Row, int, error) {
+	row := Row{Row: v.Row, Status: v.Status, Error: v.Error, Waits: v.Waits}
 	if v.Held != nil {
 		row.Held = &Held{Provider: run.ProviderOf(v.Held.Scope), Until: v.Held.Until}
 	}

@@ -54,8 +54,15 @@ var router = sync.OnceValues(func() (routers.Router, error) {
 	if err != nil {
 		return nil, err
 	}
+	openapi3filter.RegisterBodyDecoder("text/html", text)
 	return gorillamux.NewRouter(doc)
 })
+
+// text decodes a page, which is looked at by people.
+func text(body io.Reader, _ http.Header, _ *openapi3.SchemaRef, _ openapi3filter.EncodingFn) (any, error) {
+	b, err := io.ReadAll(body)
+	return string(b), err
+}
 
 // documented holds an exchange against the documentation: the answer always, and the request where it was taken.
 func documented(t *testing.T, r *http.Request, body string, res *httptest.ResponseRecorder) {

@@ -38,7 +38,14 @@ type View struct {
 	Finish []Step     `json:"finish,omitempty"` // what became of the map's `finish`
 	Asked  string     `json:"asked,omitempty"`  // cancel or pause: it is wanted, and not done yet
 	Holds  []run.Hold `json:"holds,omitempty"`  // what rows wait for
+	Waits  *Waits     `json:"waits,omitempty"`  // how many rows wait for something else
 	Bill   *cost.Bill `json:"bill,omitempty"`   // so far, at list prices
+}
+
+// Waits says how many rows wait for answers, or sleep.
+type Waits struct {
+	Answers int64 `json:"answers"`
+	Asleep  int64 `json:"asleep"`
 }
 
 // Step is a step of `finish`.
@@ -84,6 +91,13 @@ func DetailOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) 
 	}
 	if v.Holds, err = run.Holds(ctx, st, r); err != nil {
 		return v, err
+	}
+	waiting, err := run.Waiting(ctx, st, r)
+	if err != nil {
+		return v, err
+	}
+	if waiting.Answers+waiting.Asleep > 0 {
+		v.Waits = &Waits{Answers: waiting.Answers, Asleep: waiting.Asleep}
 	}
 	asked, err := sheet.LoadControl(ctx, st, r.ID)
 	switch {

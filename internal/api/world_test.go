@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/internal/answers"
 	"sluice/internal/core/call"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
@@ -34,7 +35,9 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, tools: &toolbox{}}
 	st := &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}
+	desk := &answers.Desk{Store: st}
 	w.Handler = New(Ports{
+		Desk: desk, AnswerPage: answers.NewPage(desk, slog.New(slog.DiscardHandler)),
 		Store: st, Starter: &start.Starter{Store: st, Executions: w, Accept: start.ForCloud(false)}, Kicker: w, Links: links{}, Tools: w.tools,
 		Log: slog.New(slog.NewJSONHandler(&w.log, nil)), RequestID: func(context.Context) string { return "4711" },
 	})

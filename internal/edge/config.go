@@ -23,6 +23,8 @@ const (
 	// AllowPrivate lets tools reach private addresses, if their provider says so too. Off, because inside a function
 	// those are its own runtime and what else is on its network.
 	AllowPrivate = "SLUICE_ALLOW_PRIVATE" // true, or anything else for no
+	// PublicURL is where the API is, for the links by which people answer; without it there are none.
+	PublicURL = "SLUICE_PUBLIC_URL"
 	// AllowPublic lets maps publish for everybody, if they say so. Off: what a run publishes is for who may see the run.
 	AllowPublic = "SLUICE_ALLOW_PUBLIC" // true, or anything else for no
 	// BodyMemory is how many bytes of answers a process holds at once.
@@ -33,6 +35,7 @@ const (
 type Config struct {
 	Table, Bucket, RunMachine, Toolexec, Bus string
 	LogLevel                                 slog.Level
+	PublicURL                                string
 	AllowPrivate, AllowPublic                bool
 	BodyMemory                               int64 // 0: the default
 	// PathStyle asks for bucket names in the path of URLs: emulators have no names of hosts per bucket.
@@ -49,7 +52,7 @@ type Config struct {
 func Read(getenv func(string) string, need ...string) (Config, error) {
 	c := Config{
 		Table: getenv(Table), Bucket: getenv(Bucket), RunMachine: getenv(RunMachine),
-		Toolexec: getenv(Toolexec), Bus: getenv(Bus), AllowPrivate: getenv(AllowPrivate) == "true", AllowPublic: getenv(AllowPublic) == "true",
+		Toolexec: getenv(Toolexec), Bus: getenv(Bus), PublicURL: getenv(PublicURL), AllowPrivate: getenv(AllowPrivate) == "true", AllowPublic: getenv(AllowPublic) == "true",
 	}
 	var missing []string
 	for _, name := range need {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"sluice/internal/answers"
 	"sluice/internal/api"
 )
 
@@ -43,6 +44,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // which is the same for everybody.
 func (g *guard) open(r *http.Request) bool {
 	p := r.URL.Path
+	if link, ok := strings.CutPrefix(p, answers.Path); ok {
+		return strings.Trim(link, "/") != "" // without a link it is a route of the API
+	}
 	return strings.HasPrefix(p, linkPath) || strings.HasPrefix(p, "/published/") || r.Method == http.MethodGet && (p == "/" || strings.HasPrefix(p, "/page/"))
 }
 

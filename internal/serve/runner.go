@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"sluice/internal/active"
+	"sluice/internal/answers"
 	"sluice/internal/core/gateway"
+	"sluice/internal/core/link"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/edge"
@@ -29,6 +31,7 @@ type Runner struct {
 	State     *local.State
 	Secrets   gateway.Secrets
 	UserAgent string
+	URL       string // where people reach this server; empty: events have no link
 	Log       *slog.Logger
 
 	ctx    context.Context // ends when everything stops at once
@@ -229,7 +232,15 @@ func (r *Runner) work(id string) (*sheet.Run, error) {
 	case !goes && !job.Run.Status.Ended():
 		return job.Run, local.ErrHalted
 	case goes:
-		d := st.Driver(st.Gateway(job.Tools, r.Secrets, r.UserAgent), run.Settings{Stop: r.stop})
+		set := run.Settings{Stop: r.stop}
+		if r.URL != "" {
+			secret, err := link.Load(r.ctx, st.Store)
+			if err != nil {
+				return job.Run, err
+			}
+			set.Link = answers.Links(secret, r.URL)
+		}
+		d := st.Driver(st.Gateway(job.Tools, r.Secrets, r.UserAgent), set)
 		if err := d.Drive(r.ctx, job); err != nil && !job.Run.Status.Ended() {
 			return job.Run, err
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"sluice/internal/answers"
 	"sluice/internal/api"
 	"sluice/internal/core/gateway"
 	"sluice/internal/core/mapspec"
@@ -29,6 +30,7 @@ type Options struct {
 	Page      http.Handler
 	// AllowPublic gives what maps publish with `public: true` to whoever asks for it, without a key.
 	AllowPublic bool
+	URL         string       // where people reach the server, for links that they answer by; empty: maps have none
 	Log         *slog.Logger // of runs, and of what goes wrong
 	Requests    *slog.Logger // of requests
 }
@@ -47,10 +49,12 @@ const (
 
 // New returns a server. It works on nothing before Serve.
 func New(o Options) *Server {
-	r := &Runner{State: o.State, Secrets: o.Secrets, UserAgent: o.UserAgent, Log: o.Log}
+	r := &Runner{State: o.State, Secrets: o.Secrets, UserAgent: o.UserAgent, Log: o.Log, URL: o.URL}
 	links := NewLinks(o.State.Store)
+	desk := &answers.Desk{Store: o.State.Store} // who works on a run here looks by himself
 	handler := api.New(api.Ports{
 		Store: o.State.Store, Kicker: r, Links: links, Log: o.Requests, Page: o.Page, AllowPublic: o.AllowPublic,
+		Desk: desk, AnswerPage: answers.NewPage(desk, o.Requests),
 		Starter: &start.Starter{Store: o.State.Store, Executions: r, Accept: o.accept},
 		Tools:   Tools{State: o.State, Secrets: o.Secrets, UserAgent: o.UserAgent},
 	})

@@ -114,7 +114,7 @@ func serving(t *testing.T, dir, key string) *server {
 		t.Fatal(err)
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	s := New(Options{State: st, Secrets: secrets{"env:ACME": "!"}, UserAgent: "test", Key: key, Log: quiet, Requests: quiet,
+	s := New(Options{State: st, Secrets: secrets{"env:ACME": "!"}, UserAgent: "test", Key: key, Log: quiet, Requests: quiet, URL: "http://" + l.Addr().String(),
 		Page: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("page")) })})
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &server{t: t, url: "http://" + l.Addr().String(), stop: make(chan struct{}), kill: cancel, ended: make(chan error, 1), state: st}
@@ -151,9 +151,11 @@ func (w *server) park() {
 	w.end()
 }
 
-func (w *server) client() *client.Client {
+func (w *server) client() *client.Client { return w.keyed("") }
+
+func (w *server) keyed(key string) *client.Client {
 	w.t.Helper()
-	c, err := client.New(w.url, "", "test")
+	c, err := client.New(w.url, key, "test")
 	if err != nil {
 		w.t.Fatal(err)
 	}

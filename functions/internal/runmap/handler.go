@@ -49,6 +49,8 @@ type Handler struct {
 	Log      *slog.Logger
 	Settings run.Settings
 	Usage    func() table.Usage // of the store, by this process; nil: not known
+	// Links gives events the addresses at which people answer; nil: they have none.
+	Links func(context.Context) (run.Linker, error)
 }
 
 // Settings of slices in the cloud, where each write and each batch of calls is billed: they wait for company, and the

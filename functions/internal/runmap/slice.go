@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"sluice/functions/internal/steer"
+	"sluice/internal/core/mapspec"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/table"
@@ -54,6 +56,9 @@ func (h *Handler) slice(ctx context.Context, req Request) (any, error) {
 	}
 	set := h.Settings
 	set.Deadline = edge.Deadline(ctx)
+	if set.Link, err = h.link(ctx, job); err != nil {
+		return nil, err
+	}
 	res, err := job.Slice(ctx, h.ports(ctx, job), req.Shard, set)
 	if errors.Is(err, run.ErrLost) { // another slice works on the shard: leave, and look again
 		if res, err = h.lost(ctx, sheet.Part{ID: req.Run, Shard: req.Shard}); err != nil {
@@ -70,6 +75,15 @@ func (h *Handler) slice(ctx context.Context, req Request) (any, error) {
 	}
 	h.tellPark(ctx, req.Run, req.Shard, res)
 	return answer(req, res), nil
+}
+
+// link is what maps with events need.
+func (h *Handler) link(ctx context.Context, job *run.Job) (run.Linker, error) {
+	asks := slices.ContainsFunc(job.Map.Columns, func(c mapspec.Column) bool { return c.Event != nil })
+	if h.Links == nil || !asks {
+		return nil, nil
+	}
+	return h.Links(ctx)
 }
 
 func (h *Handler) ports(ctx context.Context, job *run.Job) run.Ports {
