@@ -11,12 +11,9 @@ import (
 	"sluice/internal/cost"
 )
 
-// laptopNote is what a bill for a run of a state folder must say.
-const laptopNote = "this run was on a laptop; this is what the same work would cost on AWS"
-
 func billOf(r *sheet.Run) *cost.Bill {
 	b := cost.Of(cost.Used(r))
-	b.Note = laptopNote
+	b.Note = cost.LaptopNote
 	return &b
 }
 

@@ -17,7 +17,7 @@ func TestBillForPeople(t *testing.T) {
 		Rows: 250_000, Transitions: 26, RunmapRequests: 7, ToolexecRequests: 12_000, RunmapMs: 75_250, ResidentWaitMs: 2_618,
 		ToolexecMs: 70_000, RunmapMB: 1024, ToolexecMB: 512, WriteUnits: 260_000, ReadUnits: 40_000, Puts: 2, Gets: 2,
 	})
-	b.Note = laptopNote
+	b.Note = cost.LaptopNote
 	e.Bill = &b
 	var out strings.Builder
 	if err := writeBill(&out, e); err != nil {
@@ -41,7 +41,7 @@ func TestBillForPeople(t *testing.T) {
 func TestCostOfARun(t *testing.T) {
 	b := newBench(t)
 	b.sluice("run", "@map.yaml", "--tools", "@tools.yaml", "--in", "@in.csv", "--run", "r1").want(t, exitOK)
-	b.sluice("runs", "r1", "--cost").want(t, exitOK, "run r1 (upper): completed, 2 rows", laptopNote, "state transitions", "per million rows")
+	b.sluice("runs", "r1", "--cost").want(t, exitOK, "run r1 (upper): completed, 2 rows", cost.LaptopNote, "state transitions", "per million rows")
 	bill := b.sluice("runs", "r1", "--cost", "--json").json(t)["bill"].(map[string]any)
 	used := map[string]float64{}
 	sum := 0.0
@@ -60,7 +60,7 @@ func TestCostOfARun(t *testing.T) {
 		}
 	}
 	total := bill["total"].(float64)
-	if diff := total - sum; total <= 0 || diff > 1e-12 || diff < -1e-12 || bill["note"] != laptopNote {
+	if diff := total - sum; total <= 0 || diff > 1e-12 || diff < -1e-12 || bill["note"] != cost.LaptopNote {
 		t.Errorf("total %v of lines that sum up to %v, note %v", total, sum, bill["note"])
 	}
 	if plain := b.sluice("runs", "r1", "--json").json(t); plain["bill"] != nil {

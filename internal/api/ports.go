@@ -27,6 +27,8 @@ type Ports struct {
 	AnswerPage http.Handler
 	// AllowPublic gives what maps have published with `public: true` to everybody.
 	AllowPublic bool
+	// BillNote is what bills have to say of where the work is done; empty: nothing.
+	BillNote string
 	// Page answers GET / and what is below /page/; nil: there is none.
 	Page http.Handler
 	// RequestID names a request in the log; nil: it has no name.

@@ -108,6 +108,9 @@ func (h *Handler) rowsFrom(r *http.Request, job *run.Job, q run.RowQuery) (Rows,
 			if err != nil {
 				return out, err
 			}
+			if bytes > rowsBytes {
+				bytes = row.shorten(bytes)
+			}
 			if size += bytes; size > rowsBytes && len(out.Rows) > 0 {
 				out.Next = strconv.FormatInt(v.Place, 10)
 				return out, nil
@@ -151,9 +154,6 @@ func RowOf(v *run.RowView) (Row, int, error) {
 			(*part.to)[name] = b
 			size += len(name) + len(b)
 		}
-	}
-	if size > rowsBytes {
-		size = row.shorten(size)
 	}
 	return row, size, err
 }

@@ -70,6 +70,7 @@ func (h *Handler) showRun(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	v.Bill.Note = h.BillNote
 	return ok(v)
 }
 

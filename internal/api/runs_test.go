@@ -138,6 +138,13 @@ func TestARunOfAnUpload(t *testing.T) {
 		w.refused(400, "BAD_REQUEST", "`name`", "POST", "/uploads", `{"name":"`+name+`"}`)
 	}
 	w.refused(400, "BAD_REQUEST", "`size`", "POST", "/uploads", `{"size":-1}`)
+	for _, digest := range []string{"abc", strings.Repeat("A", 64), strings.Repeat("../", 21) + "a"} {
+		w.refused(400, "BAD_REQUEST", "`sha256`", "POST", "/uploads", `{"sha256":"`+digest+`"}`)
+	}
+	digest := strings.Repeat("0a", 32)
+	if _, out := w.ask("POST", "/uploads", `{"name":"in.csv","sha256":"`+digest+`"}`); out["key"] != "uploads/sha256-"+digest+"/in.csv" {
+		t.Errorf("%v", out)
+	}
 	if status, out := w.ask("POST", "/uploads", ""); status != 201 {
 		t.Errorf("%d %v", status, out)
 	}

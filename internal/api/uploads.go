@@ -20,7 +20,13 @@ const uploadFor = time.Hour
 type UploadRequest struct {
 	Name string `json:"name,omitempty"` // tells the format by its extension, and is kept for messages
 	Size int64  `json:"size,omitempty"` // bytes; 0: not told
+	// SHA256 is the digest of the file, in hex. The same file has the same key then, so that a start that is repeated with it
+	// gives the same run.
+	SHA256 string `json:"sha256,omitempty"`
 }
+
+// sha256Hex is how many digits a digest has.
+const sha256Hex = 64
 
 // Upload is where to put a file, and the key that starts a run with it.
 type Upload struct {
@@ -40,8 +46,14 @@ func (h *Handler) upload(r *http.Request) (answer, error) {
 	if req.Name == "" {
 		req.Name = "input"
 	}
-	key := start.Uploads + strings.ToLower(ulid.Make().String()) + "/" + req.Name
+	folder := strings.ToLower(ulid.Make().String())
+	if req.SHA256 != "" {
+		folder = "sha256-" + req.SHA256
+	}
+	key := start.Uploads + folder + "/" + req.Name
 	switch {
+	case req.SHA256 != "" && (len(req.SHA256) != sha256Hex || strings.Trim(req.SHA256, "0123456789abcdef") != ""):
+		return answer{}, strict.Errorf("`sha256` must be the file's digest: 64 hexadecimal digits in lower case")
 	case path.Base(req.Name) != req.Name || blob.CheckName(key) != nil:
 		return answer{}, strict.Errorf("`name` must be a file name of letters, digits, `.`, `-` and `_`")
 	case req.Size < 0:

@@ -2,34 +2,36 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 
 	"sluice/internal/api"
 )
 
-// Upload sends a file, and returns the key that starts a run with it. The name tells its format. The file is read again
-// where sending it has to be tried again.
-func (c *Client) Upload(ctx context.Context, file *os.File, name string) (key string, err error) {
-	info, err := file.Stat()
+// Upload sends a file, and returns the key that starts a run with it. The name tells its format. The same file has the same
+// key each time. It is read twice, and again where sending it has to be tried again.
+func (c *Client) Upload(ctx context.Context, file io.ReadSeeker, name string) (key string, err error) {
+	sum := sha256.New()
+	size, err := io.Copy(sum, file)
 	if err != nil {
 		return "", err
 	}
+	ask := request{method: http.MethodPost, path: []string{"uploads"}, body: api.UploadRequest{Name: name, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))}}
 	err = c.retried(ctx, false, func() error {
 		var to api.Upload
-		// A new place each time: a link is good for one file, and not for ever.
-		if err := c.do(ctx, request{method: http.MethodPost, path: []string{"uploads"}, body: api.UploadRequest{Name: name, Size: info.Size()}}, &to); err != nil {
+		if err := c.do(ctx, ask, &to); err != nil { // anew each time: a link is not good for ever
 			return stop{err}
 		}
 		key = to.Key
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		return c.put(ctx, to, file, info.Size())
+		return c.put(ctx, to, file, size)
 	})
 	return key, err
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"sluice/internal/answers"
 	"sluice/internal/api"
 	"sluice/internal/start"
 )
@@ -67,6 +68,12 @@ func (c *Client) Resume(ctx context.Context, id string, budget *api.Budget) (api
 func (c *Client) verb(ctx context.Context, id, name string, body any) (s api.Standing, err error) {
 	err = c.do(ctx, request{method: http.MethodPost, path: []string{"runs", id, name}, body: body}, &s)
 	return s, err
+}
+
+// Answer answers an event. Of two answers the first one counts, so that asking twice is harmless.
+func (c *Client) Answer(ctx context.Context, a answers.Request) (got api.Answered, err error) {
+	err = c.do(ctx, request{method: http.MethodPost, path: []string{"answers"}, body: a}, &got)
+	return got, err
 }
 
 // rowsPage is how many rows one request asks for.

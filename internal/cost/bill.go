@@ -43,6 +43,9 @@ const (
 	Gets         = "S3 GET"
 )
 
+// LaptopNote is what a bill must say of a run that was not worked on AWS.
+const LaptopNote = "this run was on a laptop; this is what the same work would cost on AWS"
+
 // Bill is what a usage costs, in US dollars.
 type Bill struct {
 	Prices     string  `json:"prices"` // whose, and as of when

@@ -16,6 +16,7 @@ import (
 	"sluice/internal/core/gateway"
 	"sluice/internal/core/mapspec"
 	"sluice/internal/core/run"
+	"sluice/internal/cost"
 	"sluice/internal/local"
 	"sluice/internal/start"
 	"sluice/internal/strict"
@@ -54,7 +55,7 @@ func New(o Options) *Server {
 	desk := &answers.Desk{Store: o.State.Store} // who works on a run here looks by himself
 	handler := api.New(api.Ports{
 		Store: o.State.Store, Kicker: r, Links: links, Log: o.Requests, Page: o.Page, AllowPublic: o.AllowPublic,
-		Desk: desk, AnswerPage: answers.NewPage(desk, o.Requests),
+		BillNote: cost.LaptopNote, Desk: desk, AnswerPage: answers.NewPage(desk, o.Requests),
 		Starter: &start.Starter{Store: o.State.Store, Executions: r, Accept: o.accept},
 		Tools:   Tools{State: o.State, Secrets: o.Secrets, UserAgent: o.UserAgent},
 	})
