@@ -2,11 +2,13 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"sluice/internal/active"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
+	"sluice/internal/core/value"
 	"sluice/internal/strict"
 )
 
@@ -75,6 +77,36 @@ func (h *Handler) resumeRun(r *http.Request) (answer, error) {
 	if err == nil {
 		_, err = run.Continue(r.Context(), h.Store, id, raise)
 	}
+	return h.asked(r.Context(), id, err)
+}
+
+// RetryRequest asks for the failed rows of a run to be run again.
+type RetryRequest struct {
+	// Unknown says what is done with rows of which nobody knows whether their call was executed (OUTCOME_UNKNOWN): repeat or
+	// accept; empty: they stay as they are.
+	Unknown run.Unknown     `json:"unknown,omitempty"`
+	Value   json.RawMessage `json:"value,omitempty"` // with accept: what the column takes; default null
+}
+
+// retryRun answers POST /runs/{id}/retry.
+func (h *Handler) retryRun(r *http.Request) (answer, error) {
+	var req RetryRequest
+	if err := decodeIfAny(r, &req); err != nil {
+		return answer{}, err
+	}
+	switch {
+	case req.Unknown != run.LeaveUnknown && req.Unknown != run.RepeatUnknown && req.Unknown != run.AcceptUnknown:
+		return answer{}, strict.Errorf("`unknown` must be %q or %q", run.RepeatUnknown, run.AcceptUnknown)
+	case req.Value != nil && req.Unknown != run.AcceptUnknown:
+		return answer{}, strict.Errorf("`value` is for `unknown: accept`")
+	}
+	if req.Value != nil {
+		if _, err := value.Decode(req.Value); err != nil {
+			return answer{}, strict.Errorf("`value`: %v", err)
+		}
+	}
+	id := r.PathValue("id")
+	_, err := run.AskRetry(r.Context(), h.Store, id, run.RetryOptions{Unknown: req.Unknown, Value: req.Value})
 	return h.asked(r.Context(), id, err)
 }
 

@@ -23,6 +23,7 @@ const (
 	Conflict         = "CONFLICT"               // 409: the id is another run's
 	NotCompleted     = "NOT_COMPLETED"          // 409: there is no finished table
 	Ended            = "ENDED"                  // 409: the run is over
+	AtWork           = "AT_WORK"                // 409: the run must have ended, or be paused
 	NobodyWaits      = "NOBODY_WAITS"           // 404: for an answer of this key
 	TooLate          = "TOO_LATE"               // 410: rows did wait for this answer
 	TooLarge         = "TOO_LARGE"              // 413
@@ -79,6 +80,8 @@ func (h *Handler) meaning(r *http.Request, err error) (int, ErrorDetail) {
 		return http.StatusConflict, ErrorDetail{Code: Conflict, Message: conflict.Error()}
 	case errors.Is(err, run.ErrEnded):
 		return http.StatusConflict, ErrorDetail{Code: Ended, Message: err.Error()}
+	case errors.Is(err, run.ErrAtWork):
+		return http.StatusConflict, ErrorDetail{Code: AtWork, Message: err.Error()}
 	case errors.Is(err, sheet.ErrNoRun), errors.Is(err, table.ErrInvalid): // no id of a run is an invalid key
 		return http.StatusNotFound, ErrorDetail{Code: NotFound, Message: "there is no such run"}
 	}

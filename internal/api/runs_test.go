@@ -256,6 +256,26 @@ func TestStopAndGoOn(t *testing.T) {
 	}
 }
 
+func TestX4RetryIsWrittenDown(t *testing.T) {
+	w := newWorld(t)
+	job := w.failing("r")
+	w.refused(409, "AT_WORK", "is at work", "POST", "/runs/r/retry", "")
+	w.work(job)
+	for body, text := range map[string]string{`{"unknown":"ask"}`: "`unknown` must be", `{"value":1}`: "`value` is for", `{"unknown":"accept","value":1e999}`: "`value`",
+		`{"rows":"all"}`: `"rows"`} {
+		w.refused(400, "BAD_REQUEST", text, "POST", "/runs/r/retry", body)
+	}
+	if status, out := w.ask("POST", "/runs/r/retry", `{"unknown":"accept","value":null}`); status != 202 || out["status"] != "paused" {
+		t.Errorf("%d %v", status, out)
+	}
+	asked, err := sheet.LoadControl(t.Context(), w.Store, "r")
+	if err != nil || !asked.Retries() || asked.Retry.Unknown != "accept" || string(asked.Retry.Value) != "null" || w.kicked[len(w.kicked)-1] != "r" {
+		t.Errorf("%+v %v %v", asked, err, w.kicked)
+	}
+	w.work(w.start("good", 1))
+	w.refused(409, "ENDED", "none of its rows has failed", "POST", "/runs/good/retry", "")
+}
+
 func TestThePageIsThere(t *testing.T) {
 	w := newWorld(t)
 	p := w.Ports

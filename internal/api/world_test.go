@@ -177,6 +177,19 @@ func (w *world) start(id string, rows int) *run.Job {
 	return job
 }
 
+// failing starts a run of a row whose cell cannot be computed.
+func (w *world) failing(id string) *run.Job {
+	w.t.Helper()
+	if status, out := w.ask("POST", "/runs", `{"run":"`+id+`","map":"version: 1\ncolumns:\n  - {name: y, value: \"${1 / int(row.x)}\"}\n","rows":[{"x":"0"}]}`); status != 202 {
+		w.t.Fatal(status, out)
+	}
+	job, err := run.Plan(w.t.Context(), w.Store, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return job
+}
+
 // work brings a run of one shard to its end.
 func (w *world) work(job *run.Job) {
 	w.t.Helper()

@@ -65,6 +65,11 @@ func (c *Client) Resume(ctx context.Context, id string, budget *api.Budget) (api
 	return c.verb(ctx, id, "resume", api.ResumeRequest{Budget: budget})
 }
 
+// Retry runs the failed rows of a run again.
+func (c *Client) Retry(ctx context.Context, id string, how api.RetryRequest) (api.Standing, error) {
+	return c.verb(ctx, id, "retry", how)
+}
+
 func (c *Client) verb(ctx context.Context, id, name string, body any) (s api.Standing, err error) {
 	err = c.do(ctx, request{method: http.MethodPost, path: []string{"runs", id, name}, body: body}, &s)
 	return s, err

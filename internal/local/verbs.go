@@ -41,13 +41,13 @@ func (s *State) Retry(ctx context.Context, id string, how run.RetryOptions) (run
 	rec, err := sheet.Load(ctx, s.Store, id)
 	if err == nil && (rec.Status == sheet.Running || rec.Status == sheet.Parked) {
 		if err = run.Pause(ctx, s.Store, id, ""); err == nil {
-			_, err = run.Settle(ctx, s.ports(), run.Settings{}, id)
+			_, err = run.Settle(ctx, s.Ports(), run.Settings{}, id)
 		}
 	}
 	if err != nil {
 		return run.Retried{}, err
 	}
-	return run.Retry(ctx, s.ports(), run.Settings{}, id, how)
+	return run.Retry(ctx, s.Ports(), run.Settings{}, id, how)
 }
 
 // halted returns the record once it says what was asked for.
@@ -55,7 +55,7 @@ func (s *State) halted(ctx context.Context, id string) (*sheet.Run, error) {
 	for until := time.Now().Add(HaltPatience); ; {
 		claim, err := s.Claim(id)
 		if err == nil {
-			rec, err := run.Settle(ctx, s.ports(), run.Settings{}, id)
+			rec, err := run.Settle(ctx, s.Ports(), run.Settings{}, id)
 			return rec, errors.Join(err, claim.Release())
 		}
 		if !errors.Is(err, ErrAtWork) {
@@ -76,8 +76,8 @@ func (s *State) halted(ctx context.Context, id string) (*sheet.Run, error) {
 	}
 }
 
-// ports is for slices that only close what dead ones have left.
-func (s *State) ports() run.Ports {
+// Ports is for slices that only close what dead ones have left.
+func (s *State) Ports() run.Ports {
 	return run.Ports{Store: s.Store, Owner: s.Owner, Alive: func(owner string) bool {
 		process, _, _ := strings.Cut(owner, "/")
 		return process != s.Owner && s.alive(process)

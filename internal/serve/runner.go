@@ -107,7 +107,7 @@ func (r *Runner) goesOn(ctx context.Context, rec *sheet.Run) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return asked.Cancel != nil || asked.Pause == nil || rec.Status != sheet.Paused, nil
+	return asked.Cancel != nil || asked.Retries() || asked.Pause == nil || rec.Status != sheet.Paused, nil
 }
 
 // Park lets calls under way come to their end, saves everything and takes nothing up any more. Wait returns when that is done.
@@ -255,13 +255,16 @@ func (r *Runner) work(id string) (*sheet.Run, error) {
 func (r *Runner) plan(st *local.State, id string) (*run.Job, error) {
 	rec, err := sheet.Load(r.ctx, st.Store, id)
 	if err == nil && rec.Status == sheet.Staging {
-		rec, err = run.Settle(r.ctx, run.Ports{Store: st.Store, Owner: st.Owner}, run.Settings{}, id)
+		rec, err = run.Settle(r.ctx, st.Ports(), run.Settings{}, id)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if rec.Status.Ended() {
 		return &run.Job{Run: rec}, nil
+	}
+	if err := run.AskedRetry(r.ctx, st.Ports(), run.Settings{}, id); err != nil {
+		return nil, err
 	}
 	job, err := run.Plan(r.ctx, st.Store, id)
 	if err == nil || !run.Permanent(err) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/internal/api"
 	"sluice/internal/client"
 	"sluice/internal/start"
 )
@@ -206,6 +207,28 @@ func TestASecretThatIsMissingRefusesTheRun(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := w.client().Run(t.Context(), "r"); client.Code(err) != "NOT_FOUND" {
+		t.Errorf("%v", err)
+	}
+}
+
+// Failed rows are run again, and no others.
+func TestX4FailedRowsAreRunAgain(t *testing.T) {
+	p := newProvider(t)
+	w := serving(t, t.TempDir(), "")
+	w.run("r", p.tools(), "ada", "bad")
+	if v := w.until("r", "completed"); v.Failed != 1 {
+		t.Fatalf("%+v", v)
+	}
+	if _, err := w.client().Retry(t.Context(), "r", api.RetryRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it was asked again", func() bool { return p.calls("bad") == 2 })
+	if v := w.until("r", "completed"); v.Failed != 1 || v.Completed != 1 || p.calls("ada") != 1 {
+		t.Errorf("%+v, %d calls", v, p.calls("ada"))
+	}
+	w.run("good", p.tools(), "ada")
+	w.until("good", "completed")
+	if _, err := w.client().Retry(t.Context(), "good", api.RetryRequest{}); client.Code(err) != "ENDED" {
 		t.Errorf("%v", err)
 	}
 }

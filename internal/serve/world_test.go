@@ -54,6 +54,9 @@ func newProvider(t *testing.T) *provider {
 			case <-r.Context().Done():
 				return
 			}
+		case x == "bad":
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			return
 		case x == "hold":
 			w.Header().Set("Retry-After", "600")
 			w.WriteHeader(http.StatusTooManyRequests)
