@@ -152,6 +152,25 @@ func TestH17ABurstOverNewConnectionsIsKeptApart(t *testing.T) {
 	})
 }
 
+// Spaced out, the calls of a process's first moments leave late by the time that connecting takes, and those that follow
+// are ready to go: without more, the two together would be more than a window takes.
+func TestH17FirstCallsOverNewConnectionsDelayTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &distant{provider: provider{latency: 50 * time.Millisecond}, connect: 200 * time.Millisecond}
+		e := executor(t, memory.New(), "a", "limits: [{rate: 20, per: 1s}]", p)
+		start := time.Now()
+		work(t, e, 100)
+		for i := 20; i < len(p.asked); i++ {
+			if d := p.asked[i].Sub(p.asked[i-20]); d < time.Second {
+				t.Fatalf("21 calls within %v", d)
+			}
+		}
+		if took := time.Since(start); took > 5600*time.Millisecond { // 99 calls one each 51.5 ms, the connecting, and as much once more
+			t.Errorf("100 calls took %v", took)
+		}
+	})
+}
+
 func TestConcurrencyIsUsedWithoutGoingBackToTheRunner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &provider{latency: 20 * time.Millisecond}

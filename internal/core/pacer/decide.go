@@ -83,6 +83,9 @@ func Decide(now time.Time, s State, ask Ask) (State, Grant, bool) {
 		n, changed = min(n, free), changed || leased
 	}
 	valid := validity(ask.Rules)
+	if room := every - s.pace(); ask.Adaptive && room > 0 { // what is further apart may be further off
+		valid += time.Duration(room / 4)
+	}
 	for len(g.Permits) < n && flow.next <= limit {
 		g.Permits = append(g.Permits, Permit{At: time.Unix(0, flow.next), Valid: valid, Hold: latest(now, moment(s.Hold))})
 		flow.take()

@@ -2,32 +2,48 @@ package pacer
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 )
 
 // lateWait is how long a burst's lateness is gathered before it is shared: its calls are late one after the other.
 const lateWait = 25 * time.Millisecond
 
-// Late takes note that a call left so long after the moment of its permit: it had to connect first. In bulk a whole burst
-// does, on connections that the next burst finds ready; so what follows in its windows must come later too, whoever asks
-// for it. Where dispatches are spaced out, the few that are late lie within the windows' slack.
+// Late takes note that a call left so long after the moment of its permit: it had to connect first, or the processor was
+// taken away. Those that follow in its windows are ready to go, and must come later too, whoever asks for them.
 func (p *Pacer) Late(permit Permit, by time.Duration) {
-	if p.Bulk && by > permit.Valid {
+	if by > permit.Valid {
 		p.scope(permit.Scope).note(permit.At, by)
 	}
 }
 
-// note books the lateness of one call, as far as it is more than what is known of its burst.
+// Stalled takes note that this process, and with it perhaps the whole machine, stood still for d while calls were on
+// their way. They may reach the provider later than they were granted, by as much, and those that follow them in their
+// window must then come later too.
+func (p *Pacer) Stalled(d time.Duration) {
+	p.mu.Lock()
+	all := slices.Collect(maps.Values(p.scopes))
+	p.mu.Unlock()
+	for _, s := range all {
+		s.note(time.Now().Add(-d), d)
+	}
+}
+
+// note books the lateness of a call with a permit of that moment. All that was granted before it is noticed is late
+// together, so what counts is the most that one of these calls is late; what is granted after that comes later already.
 func (s *scope) note(at time.Time, by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !at.Equal(s.burstAt) {
-		s.burstAt, s.burstLate = at, 0
-		time.AfterFunc(lateWait, func() { _ = s.shrink(context.Background()) }) // if it cannot be written, the next write carries it
+	if at.After(s.lateUntil) {
+		s.lateBy, s.lateUntil = 0, time.Now().Add(horizon(s.bulk)+s.lead)
+		if s.bulk { // the next burst may be anybody's; otherwise this owner asks again soon
+			time.AfterFunc(lateWait, func() { _ = s.shrink(context.Background()) }) // if it cannot be written, the next write carries it
+		}
 	}
-	if by > s.burstLate {
-		s.late += by - s.burstLate
-		s.burstLate = by
+	if by > s.lateBy {
+		s.late += by - s.lateBy
+		s.lateBy = by
 	}
 }
 

@@ -108,19 +108,6 @@ func (p *Pacer) Report(ctx context.Context, name string, o Observation) (time.Ti
 	}
 }
 
-// Stalled takes note that this process, and with it perhaps the whole machine, stood still for d while calls were on
-// their way. They may reach the provider later than they were granted, by as much, and those that follow them in their
-// window must then come later too.
-func (p *Pacer) Stalled(d time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, s := range p.scopes {
-		s.mu.Lock()
-		s.late = max(s.late, d)
-		s.mu.Unlock()
-	}
-}
-
 // Check reports whether the permit may still be used, against state that is at most maxStale old (H12). A permit whose
 // time is over, or whose scope has been held since it was granted, is void, and a fresh one is to be acquired.
 func (p *Pacer) Check(ctx context.Context, permit Permit) bool {

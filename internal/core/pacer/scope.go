@@ -38,9 +38,8 @@ type scope struct {
 	sample    Sample        // of answers that are not yet in the state
 	sampled   Sample        // as much of it is in the state that is being written
 
-	// When the burst was granted whose calls left late, and how late they did, as far as is known.
-	burstAt   time.Time
-	burstLate time.Duration
+	lateUntil time.Time     // permits of up to then are late together
+	lateBy    time.Duration // by so much, as far as is known
 }
 
 // batch is what one write serves.
