@@ -161,7 +161,7 @@ func TestErrorCodesAreExplained(t *testing.T) {
 // codesInSource are the codes of call.Error, sheet.Fault and of the table of verdicts.
 func codesInSource(t *testing.T) map[string]bool {
 	t.Helper()
-	code := regexp.MustCompile(`(?:(?:call\.Error|sheet\.Fault)\{[^}\n]*Code: |OutcomeUnknown = |^\t\{[a-zA-Z]+, )"([A-Z][A-Z_]+)"`)
+	code := regexp.MustCompile(`(?:(?:call\.Error|sheet\.Fault)\{[^}\n]*Code: |OutcomeUnknown = |^\tCode[A-Z][a-z]+ += |^\t\{[a-zA-Z]+, )"([A-Z][A-Z_]+)"`)
 	found := map[string]bool{}
 	for _, root := range []string{"../internal", "../cmd", "../functions"} {
 		err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -239,4 +239,24 @@ func output(t *testing.T, name string, args ...string) string {
 		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
 	}
 	return string(out)
+}
+
+// Blocks that begin with ```go FILE are what stands in that file.
+func TestGoInThePagesIsThatOfTheFiles(t *testing.T) {
+	found := 0
+	for _, page := range pages(t) {
+		for _, b := range fence.FindAllStringSubmatch(read(t, page), -1) {
+			file, ok := strings.CutPrefix(b[1], "go ")
+			if !ok {
+				continue
+			}
+			found++
+			if !strings.Contains(read(t, filepath.Join("..", file)), b[2]) {
+				t.Errorf("%s: this is not in %s:\n%s", page, file, b[2])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("there is none")
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"sluice/internal/core/mapspec"
 	"sluice/internal/local"
 	"sluice/internal/secret"
+	"sluice/resolvers"
 )
 
 // The exit codes, which scripts rely on.
@@ -165,6 +166,9 @@ const bodyMemory = "SLUICE_BODY_MEMORY"
 func (a *app) opened(st *local.State, err error) (*local.State, error) {
 	if errors.Is(err, local.ErrNoState) || errors.Is(err, local.ErrNotFolder) {
 		return nil, usage(err)
+	}
+	if err == nil {
+		st.Resolvers = resolvers.All()
 	}
 	if size := a.getenv(bodyMemory); size != "" && err == nil {
 		if st.BodyMemory, err = mapspec.ParseSize(size); err != nil {

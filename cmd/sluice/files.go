@@ -18,6 +18,7 @@ import (
 	"sluice/internal/core/intake"
 	"sluice/internal/core/mapspec"
 	"sluice/internal/core/sheet"
+	"sluice/resolvers"
 )
 
 // maxSpec bounds the map and tool files; they are written by hand.
@@ -73,7 +74,7 @@ func loadSpec(mapFile, toolsFile string) (*spec, error) {
 			return nil, err
 		}
 	}
-	if s.m, err = mapspec.ParseMap(mapFile, s.docs.Map, s.tools); err != nil {
+	if s.m, err = mapspec.ParseMap(mapFile, s.docs.Map, s.tools, mapspec.Resolvers(resolvers.All().Tools())); err != nil {
 		return nil, usage(err)
 	}
 	return s, nil

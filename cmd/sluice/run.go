@@ -15,6 +15,7 @@ import (
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/local"
+	"sluice/resolvers"
 )
 
 type runCmd struct {
@@ -122,9 +123,9 @@ func (c *runCmd) request(ctx context.Context, a *app, s *spec, out string) (run.
 	}
 	return run.Request{
 		ID: id, Documents: s.docs, Set: c.Set, InputName: c.In, Format: format,
-		Input:       func() (io.ReadCloser, error) { return c.open(ctx, a.stdin) },
-		Seal:        intake.SealOptions{Fingerprint: mark, Recheck: c.fingerprint, Progress: c.reading(a.stderr)},
-		Concurrency: c.Concurrency, Force: c.Force, Out: out, Statuses: c.Statuses,
+		Input:     func() (io.ReadCloser, error) { return c.open(ctx, a.stdin) },
+		Seal:      intake.SealOptions{Fingerprint: mark, Recheck: c.fingerprint, Progress: c.reading(a.stderr)},
+		Resolvers: resolvers.All(), Concurrency: c.Concurrency, Force: c.Force, Out: out, Statuses: c.Statuses,
 	}, nil
 }
 
@@ -220,7 +221,7 @@ func (c *resumeCmd) resume(a *app, i *interruption, st *local.State, out string)
 	w := work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.State, again: true,
 		raise: sheet.Budget{Calls: c.BudgetCalls, CostMicros: int64(math.Round(c.BudgetCost * 1e6))}}
 	if !w.ended(job) {
-		if err := checkSecrets(i.ctx, a.secretsSource(), job.Map.Tools()); err != nil {
+		if err := checkSecrets(i.ctx, a.secretsSource(), job.CalledTools(st.Resolvers)); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"sluice/internal/invoke/awslambda"
 	"sluice/internal/page"
 	"sluice/internal/start"
+	"sluice/resolvers"
 )
 
 func main() {
@@ -27,7 +28,7 @@ func main() {
 	desk := &answers.Desk{Store: f.Store, Bell: machine.Bell{Store: f.Store, Client: executions.Client}}
 	h := api.New(api.Ports{
 		Store:   f.Store,
-		Starter: &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud(f.AllowPublic)},
+		Starter: &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud(f.AllowPublic), Resolvers: resolvers.All()},
 		Kicker: &steer.Steer{Store: f.Store, Executions: executions, Settings: runmap.Settings(),
 			Ending: &ending.Ending{Store: f.Store, Announcer: bus.EventBridge{Client: eventbridge.NewFromConfig(f.AWS), Bus: f.Bus}}},
 		Links:       behind.Links{Presigner: f.Blobs},

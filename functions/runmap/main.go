@@ -19,6 +19,7 @@ import (
 	"sluice/internal/edge"
 	"sluice/internal/invoke"
 	"sluice/internal/invoke/awslambda"
+	"sluice/resolvers"
 )
 
 func main() {
@@ -26,13 +27,14 @@ func main() {
 	announcer := bus.EventBridge{Client: eventbridge.NewFromConfig(f.AWS), Bus: f.Bus}
 	toolexec := awslambda.New(f.AWS, f.Toolexec)
 	h := &runmap.Handler{
-		Store:    f.Store,
-		Ending:   &ending.Ending{Store: f.Store, Announcer: announcer},
-		Bell:     machine.Bell{Store: f.Store, Client: sfn.NewFromConfig(f.AWS)},
-		Gateway:  func(j *run.Job) call.Gateway { return invoke.New(toolexec, j.Run.ID, j.Tools, f.Store.Blobs) },
-		Log:      f.Log,
-		Settings: runmap.Settings(),
-		Usage:    f.Usage,
+		Store:     f.Store,
+		Ending:    &ending.Ending{Store: f.Store, Announcer: announcer},
+		Bell:      machine.Bell{Store: f.Store, Client: sfn.NewFromConfig(f.AWS)},
+		Gateway:   func(j *run.Job) call.Gateway { return invoke.New(toolexec, j.Run.ID, j.Tools, f.Store.Blobs) },
+		Resolvers: resolvers.All(),
+		Log:       f.Log,
+		Settings:  runmap.Settings(),
+		Usage:     f.Usage,
 	}
 	if f.PublicURL != "" {
 		secret := answers.Kept(f.Store)

@@ -16,6 +16,7 @@ import (
 	"sluice/internal/answers"
 	"sluice/internal/edge"
 	"sluice/internal/start"
+	"sluice/resolvers"
 )
 
 func main() {
@@ -24,7 +25,7 @@ func main() {
 	announcer := bus.EventBridge{Client: eventbridge.NewFromConfig(f.AWS), Bus: f.Bus}
 	end := &ending.Ending{Store: f.Store, Announcer: announcer}
 	h := &wake.Handler{
-		Starter: &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud(f.AllowPublic)},
+		Starter: &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud(f.AllowPublic), Resolvers: resolvers.All()},
 		Desk:    &answers.Desk{Store: f.Store, Bell: machine.Bell{Store: f.Store, Client: executions.Client}},
 		Reaper: &wake.Reaper{Store: f.Store, Executions: executions, Ending: end,
 			Steer: &steer.Steer{Store: f.Store, Executions: executions, Ending: end, Settings: runmap.Settings()}},

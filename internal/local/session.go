@@ -17,7 +17,8 @@ func (s *State) Session() *State {
 	meter := table.Meter(s.table)
 	return &State{
 		Dir: s.Dir, Owner: s.Owner, bodies: s.bodies, table: s.table, meter: meter, locks: s.locks, lock: s.lock,
-		Store: &store.Store{Table: meter, Blobs: s.Store.Blobs}, whole: s, session: int(sessions.Add(1)),
+		Resolvers: s.Resolvers,
+		Store:     &store.Store{Table: meter, Blobs: s.Store.Blobs}, whole: s, session: int(sessions.Add(1)),
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"sluice/internal/core/gateway"
 	"sluice/internal/core/mapspec"
 	"sluice/internal/core/pacer"
+	"sluice/internal/core/resolver"
 	"sluice/internal/core/run"
 	"sluice/internal/core/store"
 	"sluice/internal/core/table"
@@ -59,6 +60,8 @@ type State struct {
 	BodyMemory int64
 	// Trace is told of retries (gateway.Config); nil: nobody is.
 	Trace func(gateway.Trace)
+	// Resolvers are those that this program has.
+	Resolvers resolver.Set
 
 	session  int    // of a Session, its number
 	whole    *State // of a Session, what it is a part of
@@ -155,7 +158,7 @@ func (s *State) Driver(g *gateway.Executor, set run.Settings) *Driver {
 	return &Driver{
 		Ports: run.Ports{
 			Store: s.Store, Gateway: g, Owner: s.Owner,
-			Alive: s.alive,
+			Alive: s.alive, Resolvers: s.Resolvers,
 		},
 		Settings: set,
 		Usage:    s.meter.Usage,

@@ -56,7 +56,7 @@ func New(o Options) *Server {
 	handler := api.New(api.Ports{
 		Store: o.State.Store, Kicker: r, Links: links, Log: o.Requests, Page: o.Page, AllowPublic: o.AllowPublic,
 		BillNote: cost.LaptopNote, Desk: desk, AnswerPage: answers.NewPage(desk, o.Requests),
-		Starter: &start.Starter{Store: o.State.Store, Executions: r, Accept: o.accept},
+		Starter: &start.Starter{Store: o.State.Store, Executions: r, Accept: o.accept, Resolvers: o.State.Resolvers},
 		Tools:   Tools{State: o.State, Secrets: o.Secrets, UserAgent: o.UserAgent},
 	})
 	mux := http.NewServeMux()

@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"sluice/internal/active"
+	"sluice/internal/core/resolver"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
@@ -29,6 +30,8 @@ type Starter struct {
 	Executions Executions
 	// Accept refuses what cannot be done here, as a *strict.Error, before anything is written: ForCloud, or a look at the secrets.
 	Accept func(context.Context, *run.Prepared) error
+	// Resolvers are those that maps may name.
+	Resolvers resolver.Set
 }
 
 // ConflictError: the id belongs to another run.
@@ -54,6 +57,7 @@ func (s *Starter) Start(ctx context.Context, req Request) (*sheet.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	want.Resolvers = s.Resolvers
 	prepared, err := run.Prepare(want)
 	if err != nil {
 		return nil, strict.Wrap(err)

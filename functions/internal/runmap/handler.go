@@ -13,6 +13,7 @@ import (
 
 	"sluice/functions/internal/ending"
 	"sluice/internal/core/call"
+	"sluice/internal/core/resolver"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
@@ -42,13 +43,14 @@ type Request struct {
 
 // Handler answers the state machines. Its fields are set once.
 type Handler struct {
-	Store    *store.Store
-	Gateway  func(*run.Job) call.Gateway
-	Ending   *ending.Ending
-	Bell     Bell
-	Log      *slog.Logger
-	Settings run.Settings
-	Usage    func() table.Usage // of the store, by this process; nil: not known
+	Store     *store.Store
+	Gateway   func(*run.Job) call.Gateway
+	Ending    *ending.Ending
+	Bell      Bell
+	Resolvers resolver.Set
+	Log       *slog.Logger
+	Settings  run.Settings
+	Usage     func() table.Usage // of the store, by this process; nil: not known
 	// Links gives events the addresses at which people answer; nil: they have none.
 	Links func(context.Context) (run.Linker, error)
 }

@@ -88,7 +88,7 @@ func (h *Handler) link(ctx context.Context, job *run.Job) (run.Linker, error) {
 
 func (h *Handler) ports(ctx context.Context, job *run.Job) run.Ports {
 	return run.Ports{
-		Store: h.Store, Gateway: h.Gateway(job), Log: edge.With(ctx, h.Log),
+		Store: h.Store, Gateway: h.Gateway(job), Log: edge.With(ctx, h.Log), Resolvers: h.Resolvers,
 		// Not the invocation's own id: a platform may deliver one invocation twice.
 		Owner: strings.ToLower(ulid.Make().String()),
 	}

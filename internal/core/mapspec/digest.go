@@ -102,6 +102,9 @@ func (c *Column) meaning() any {
 	if c.Event != nil {
 		m["event"] = c.Event.meaning()
 	}
+	if c.Resolve != nil {
+		m["resolve"] = c.Resolve.meaning()
+	}
 	return m
 }
 

@@ -7,27 +7,18 @@ import (
 	"time"
 )
 
-// mapping reports whether n is a mapping and has only known keys. later are keys of the language that this version
-// does not run yet.
-func (c *compiler) mapping(n *node, what string, known []string, later ...string) bool {
+// mapping reports whether n is a mapping, and reports keys that are not known.
+func (c *compiler) mapping(n *node, what string, known []string) bool {
 	if n.kind != kindMap {
 		c.add(n.at, "its keys: "+strings.Join(known, ", "), "%s must be a mapping, not %s", what, describe(n))
 		return false
 	}
 	for _, f := range n.fields {
-		switch {
-		case slices.Contains(known, f.name):
-		case slices.Contains(later, f.name):
-			c.notYet(f.at, "`"+f.name+"` is")
-		default:
+		if !slices.Contains(known, f.name) {
 			c.add(f.at, suggest(f.name, known, "keys"), "%s has no key `%s`", what, f.name)
 		}
 	}
 	return true
-}
-
-func (c *compiler) notYet(at pos, what string) {
-	c.add(at, "remove it", "%s not yet in this version of Sluice", what)
 }
 
 // plain reads text without expressions.

@@ -51,12 +51,12 @@ func FuzzParseMap(f *testing.F) {
 	seed(f)
 	tools := catalogue(f)
 	f.Fuzz(func(t *testing.T, src []byte) {
-		m, err := ParseMap("m.yaml", src, tools)
+		m, err := ParseMap("m.yaml", src, tools, Resolvers(resolvers))
 		checkProblems(t, m != nil, err)
 		if m == nil {
 			return
 		}
-		again, err := ParseMap("m.yaml", src, tools)
+		again, err := ParseMap("m.yaml", src, tools, Resolvers(resolvers))
 		if err != nil || again.Digest != m.Digest {
 			t.Fatalf("a second reading differs: %v", err)
 		}
@@ -81,7 +81,7 @@ func FuzzParseMap(f *testing.F) {
 func checkKind(t *testing.T, c *Column) {
 	t.Helper()
 	ways := 0
-	for _, is := range []bool{c.Value != nil, c.Sleep != nil, c.Event != nil, c.Event == nil && len(c.Steps) > 0} {
+	for _, is := range []bool{c.Value != nil, c.Sleep != nil, c.Event != nil, c.Resolve != nil, c.Event == nil && len(c.Steps) > 0} {
 		if is {
 			ways++
 		}

@@ -7,20 +7,20 @@ import (
 )
 
 var (
-	columnKinds = []string{"value", "call", "waterfall", "event", "sleep"}
-	laterKinds  = []string{"resolve"}
+	columnKinds = []string{"value", "call", "waterfall", "event", "sleep", "resolve"}
 	columnKeys  = map[string][]string{
 		"value":     {"name", "value", "when", "onError"},
 		"call":      {"name", "call", "with", "when", "result", "onError"},
 		"waterfall": {"name", "waterfall", "when", "otherwise", "onError"},
 		"event":     {"name", "event", "when", "result", "onError"},
 		"sleep":     {"name", "sleep", "when", "onError"},
+		"resolve":   {"name", "resolve", "with", "when", "onError"},
 	}
 	stepKeys = []string{"call", "with", "accept", "result"}
 )
 
 // kindsText lists the keys of which a column has one.
-const kindsText = "`value:`, `call:`, `waterfall:`, `event:` or `sleep:`"
+const kindsText = "`value:`, `call:`, `waterfall:`, `event:`, `sleep:` or `resolve:`"
 
 // statusColumns are what an export adds itself.
 var statusColumns = []string{"_status", "_error"}
@@ -93,12 +93,6 @@ func (p *mapParser) columnKind(n *node) string {
 	kind := ""
 	for _, f := range n.fields {
 		switch {
-		case slices.Contains(laterKinds, f.name):
-			p.notYet(f.at, "`"+f.name+"` columns are")
-			if name, ok := nameOf(n); ok { // later columns may refer to it without a second complaint
-				p.earlier = append(p.earlier, name)
-			}
-			return ""
 		case slices.Contains(columnKinds, f.name):
 			if kind != "" {
 				p.add(f.at, "keep one of them", "a column cannot have both `%s` and `%s`", kind, f.name)
@@ -157,6 +151,8 @@ func (p *mapParser) fill(col *Column, n *node, kind string) {
 		p.event(col, n)
 	case "sleep":
 		p.sleep(col, n)
+	case "resolve":
+		p.resolve(col, n)
 	}
 	if on := n.get("onError"); on != nil {
 		col.OnError = p.onError(on, columnScope)

@@ -15,13 +15,16 @@ const maxNameChars = 200
 
 // ParseMap reads a map and compiles it against the tools that it may call; tools may be nil for a map without calls.
 // The error is Problems: every mistake of the file.
-func ParseMap(file string, src []byte, tools *Catalogue) (*Map, error) {
+func ParseMap(file string, src []byte, tools *Catalogue, options ...Option) (*Map, error) {
 	r := &reporter{file: file}
 	root := readFile(r, src)
 	if root == nil {
 		return nil, r.err()
 	}
 	p := &mapParser{compiler: newCompiler(r, src), tools: tools, m: &Map{Vars: map[string]any{}}}
+	for _, option := range options {
+		option(p)
+	}
 	p.parse(root)
 	if err := r.err(); err != nil {
 		return nil, err
@@ -37,6 +40,9 @@ type mapParser struct {
 	columns []string // all columns of the map
 	earlier []string // those before the one that is being read
 	current string
+
+	resolvers   map[string][]string
+	anyResolver bool
 }
 
 var mapKeys = []string{"version", "name", "key", "vars", "concurrency", "onRowError", "columns", "output", "budget", "finish"}

@@ -30,7 +30,7 @@ func TestMistakesAreReportedTogetherWithTheirPlaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.HasPrefix(name, "map-") {
-				_, err = ParseMap(name, src, tools)
+				_, err = ParseMap(name, src, tools, Resolvers(resolvers))
 			} else {
 				_, err = ParseTools(name, src)
 			}

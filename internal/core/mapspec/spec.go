@@ -38,7 +38,7 @@ type Key struct {
 // Position reports whether rows are identified by their position.
 func (k Key) Position() bool { return len(k.Columns) == 0 && k.Expr == nil }
 
-// Column is one cell to fill. Exactly one of Value, Sleep, Event and Steps is set, but for the Steps of an event.
+// Column is one cell to fill. Exactly one of Value, Sleep, Event, Resolve and Steps is set, but for the Steps of an event.
 type Column struct {
 	Name      string
 	When      *Template // nil: always
@@ -49,6 +49,7 @@ type Column struct {
 	OnError   *Template // the value when this cell fails; nil: the row fails
 	Sleep     *Span     // a `sleep` column
 	Event     *Event    // an `event` column
+	Resolve   *Resolve  // a `resolve` column
 }
 
 // Step is one tool call of a column.
@@ -81,6 +82,9 @@ func (c *Column) Templates() []*Template {
 	if c.Event != nil {
 		list = append(list, c.Event.templates()...)
 	}
+	if c.Resolve != nil {
+		list = append(list, c.Resolve.With)
+	}
 	return list
 }
 
@@ -101,12 +105,17 @@ type OutputColumn struct {
 	Value *Template
 }
 
-// Tools returns the tools that the map calls, by name.
+// Tools returns the tools that the map calls, by name. Those of resolvers are known where the map was read with Resolvers.
 func (m *Map) Tools() map[string]*Tool {
 	used := map[string]*Tool{}
 	for _, c := range m.Columns {
 		for _, step := range c.Steps {
 			used[step.Tool.Name] = step.Tool
+		}
+		if c.Resolve != nil {
+			for _, tool := range c.Resolve.Tools {
+				used[tool.Name] = tool
+			}
 		}
 	}
 	for _, f := range m.Finish {

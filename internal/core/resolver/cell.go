@@ -132,11 +132,11 @@ func (c *cell) Step(name string, body func() (any, error)) (any, error) {
 
 // Sleep implements Cell.
 func (c *cell) Sleep(d time.Duration) error {
-	at, _, err := c.take("sleep", 1)
+	at, _, err := c.take(OpSleep, 1)
 	if err != nil {
 		return err
 	}
-	if err := c.x.host.Sleep(at, "sleep", max(d, 0)); err != nil {
+	if err := c.x.host.Sleep(at, OpSleep, max(d, 0)); err != nil {
 		return c.stop(c.x.stopped(err))
 	}
 	return nil
@@ -144,7 +144,7 @@ func (c *cell) Sleep(d time.Duration) error {
 
 // Event implements Cell.
 func (c *cell) Event(e Event) (any, error) {
-	op := "event " + e.Key
+	op := OpEvent(e.Key)
 	at, rec, err := c.take(op, 2)
 	switch {
 	case err != nil:

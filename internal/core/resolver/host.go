@@ -6,6 +6,12 @@ import (
 	"time"
 )
 
+// OpSleep is a sleep, as records name it.
+const OpSleep = "sleep"
+
+// OpEvent is a wait for the answer to an event, as records name it.
+func OpEvent(key string) string { return "event " + key }
+
 // Record is what is known of an operation.
 type Record struct {
 	Op    string // which operation it is, such as "call acme.company 1a2b3c4d"

@@ -117,7 +117,7 @@ func TestR3HoldIsSticky(t *testing.T) {
 		"a panic":       func(resolver.Cell, error) (any, error) { panic("oh") },
 		"another call": func(c resolver.Cell, err error) (any, error) {
 			v, again := c.Call("a.post", map[string]any{"after": "hold"})
-			if again != err || v != nil {
+			if !errors.Is(again, err) || v != nil {
 				t.Errorf("the call after the hold: %v, %v", v, again)
 			}
 			return "fallback", nil
@@ -126,7 +126,7 @@ func TestR3HoldIsSticky(t *testing.T) {
 			_, e1 := c.Step("s", func() (any, error) { t.Error("the body ran"); return nil, nil })
 			_, e2 := c.Event(resolver.Event{Key: "k"})
 			e3 := c.Parallel(func(resolver.Cell) error { t.Error("the branch ran"); return nil })
-			if e1 != err || e2 != err || e3 != err || c.Sleep(0) != err {
+			if e4 := c.Sleep(0); !errors.Is(e1, err) || !errors.Is(e2, err) || !errors.Is(e3, err) || !errors.Is(e4, err) {
 				t.Errorf("%v %v %v", e1, e2, e3)
 			}
 			return "fallback", nil
@@ -301,9 +301,13 @@ func TestFailuresOfResolvers(t *testing.T) {
 		code string
 		says string
 	}{
-		"an error":  {func(resolver.Cell, map[string]any) (any, error) { return nil, errors.New("no luck") }, "RESOLVER", "no luck"},
-		"a panic":   {func(resolver.Cell, map[string]any) (any, error) { panic("oh") }, "PANIC", "oh"},
-		"a nil map": {func(c resolver.Cell, _ map[string]any) (any, error) { var m map[string]int; m["x"] = 1; return m, nil }, "PANIC", "nil map"},
+		"an error": {func(resolver.Cell, map[string]any) (any, error) { return nil, errors.New("no luck") }, "RESOLVER", "no luck"},
+		"a panic":  {func(resolver.Cell, map[string]any) (any, error) { panic("oh") }, "PANIC", "oh"},
+		"a nil map": {func(c resolver.Cell, _ map[string]any) (any, error) {
+			m := map[string]map[string]int{}
+			m["a"]["x"] = 1
+			return m, nil
+		}, "PANIC", "nil map"},
 		"a panic in a branch": {func(c resolver.Cell, _ map[string]any) (any, error) {
 			_ = c.Parallel(func(resolver.Cell) error { panic("oh") }, func(c resolver.Cell) error { _, err := c.Call("a.get", nil); return err })
 			return "swallowed", nil

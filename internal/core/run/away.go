@@ -95,8 +95,8 @@ func (a *away) returned(w *sheet.Wait) {
 	}
 }
 
-// left notes that a row has gone on from a boundary without coming back from the list: after a crash it may be there all
-// the same, and would keep the shard from being done until its time.
+// left notes that a row has gone on from a boundary. If it has not come back from the list for it, it may be there all the
+// same, after a crash, and would keep the shard from being done until its time.
 func (a *away) left(b *sheet.Boundary, row int64) {
 	w := sheet.Wait{At: b.Wakes(), Row: row}
 	a.mu.Lock()

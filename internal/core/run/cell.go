@@ -62,6 +62,8 @@ func (r *row) attempted(ctx context.Context, c int, column *mapspec.Column) resu
 		return r.sleep(ctx, c, column)
 	case column.Event != nil:
 		return r.event(ctx, c, column)
+	case column.Resolve != nil:
+		return r.resolve(ctx, c, column)
 	}
 	rec, res := r.step(ctx, c, 0, column, true)
 	if rec == nil {
@@ -141,21 +143,15 @@ func (r *row) waterfall(ctx context.Context, c int, column *mapspec.Column) resu
 
 // step makes the call of one step unless it is on record. It returns the receipt, or a hold or error.
 func (r *row) step(ctx context.Context, c, p int, column *mapspec.Column, lastStep bool) (*sheet.Receipt, result) {
-	if rec := r.state.Receipt(c, p); rec != nil {
+	if rec := r.receipt(c, p); rec != nil {
 		return r.recall(ctx, rec)
 	}
 	step := &column.Steps[p]
 	rec := sheet.Receipt{Column: c, Step: p}
 	q, with, fail := r.query(c, p, step)
-	if fail == nil && q.at.Batch != nil {
-		var err error
-		if fail, err = r.rejoin(ctx, &q); err != nil {
-			return nil, result{err: err}
-		}
-	}
 	if fail == nil {
 		var hold result
-		if rec, hold = r.ask(ctx, q, with, rec, step, column.Waterfall); hold.hold != nil || hold.err != nil {
+		if rec, hold = r.call(ctx, q, with, rec, step, column.Waterfall); hold.hold != nil || hold.err != nil {
 			return nil, hold
 		}
 	} else {
@@ -172,6 +168,18 @@ func (r *row) step(ctx context.Context, c, p int, column *mapspec.Column, lastSt
 	return &rec, result{}
 }
 
+// call makes a call that is prepared, together with those that it is bound to.
+func (r *row) call(ctx context.Context, q query, with map[string]any, rec sheet.Receipt, step *mapspec.Step, waterfall bool) (sheet.Receipt, result) {
+	if q.at.Batch != nil {
+		fail, err := r.rejoin(ctx, &q)
+		if fail != nil || err != nil {
+			rec.Error = fail
+			return rec, result{err: err}
+		}
+	}
+	return r.ask(ctx, q, with, rec, step, waterfall)
+}
+
 // query prepares the call: its input, checked, and its identity.
 func (r *row) query(c, p int, step *mapspec.Step) (query, map[string]any, *call.Error) {
 	with := map[string]any{}
@@ -182,7 +190,12 @@ func (r *row) query(c, p int, step *mapspec.Step) (query, map[string]any, *call.
 		}
 		with, _ = v.(map[string]any)
 	}
-	with, err := step.Tool.CheckInput(with)
+	return r.prepare(c, p, step.Tool, with)
+}
+
+// prepare is query for an input that is computed.
+func (r *row) prepare(c, p int, tool *mapspec.Tool, with map[string]any) (query, map[string]any, *call.Error) {
+	with, err := tool.CheckInput(with)
 	if err != nil {
 		return query{}, nil, &call.Error{Code: "BAD_INPUT", Message: err.Error()}
 	}
@@ -192,18 +205,18 @@ func (r *row) query(c, p int, step *mapspec.Step) (query, map[string]any, *call.
 	}
 	q := query{
 		id: call.NewID(r.s.job.Run.ID, r.task.Row, c, p), place: call.Place{Row: r.task.Row, Column: c, Step: p},
-		tool: step.Tool, input: input, task: r.task,
+		tool: tool, input: input, task: r.task,
 	}
-	if step.Tool.Idempotent {
-		q.digest = call.DigestOf(step.Tool, input)
+	if tool.Idempotent {
+		q.digest = call.DigestOf(tool, input)
 	}
-	if cursor := r.state.Cursor(c, p); cursor != nil {
+	if cursor := r.cursor(c, p); cursor != nil {
 		q.at = call.Cursor{Next: cursor.Next, Refused: cursor.Refused, Batch: cursor.Batch}
 		if cursor.Intended {
 			return query{}, nil, diedWith(q, cursor)
 		}
 	}
-	if !step.Tool.Repeatable() || binds(step.Tool) {
+	if !tool.Repeatable() || binds(tool) {
 		q.intent = &intent{pages: r.s.pages, page: r.page, entry: sheet.Entry{
 			Row: r.task.Row, Receipt: sheet.Receipt{Column: c, Step: p}, Next: q.at.Next, Refused: q.at.Refused}}
 	}

@@ -95,7 +95,7 @@ func (s *slice) verdict() (Result, sheet.ShardStatus, error) {
 		return Result{Outcome: More}, sheet.ShardRunning, nil
 	}
 	res := Result{Outcome: Parked}
-	if away && s.job.awaits && !full { // which rows wait for answers is not counted, because none must be missed
+	if s.job.awaits && !full { // which rows wait for answers is not counted, because none must be missed: held rows may, too
 		res.Outcome = Awaiting
 	}
 	if !at.IsZero() {

@@ -34,7 +34,7 @@ func (s *slice) comeBack(look bool) bool {
 	if n > 0 {
 		s.pool.nudge()
 	}
-	if err != nil {
+	if err != nil && s.ctx.Err() == nil { // else it is known why
 		s.drain(fmt.Errorf("wait list: %w", err))
 	}
 	return n > 0

@@ -14,6 +14,7 @@ import (
 	"sluice/internal/core/call"
 	"sluice/internal/core/hold"
 	"sluice/internal/core/link"
+	"sluice/internal/core/resolver"
 	"sluice/internal/core/store"
 )
 
@@ -21,6 +22,8 @@ import (
 type Ports struct {
 	Store   *store.Store
 	Gateway call.Gateway
+	// Resolvers are those that this program has.
+	Resolvers resolver.Set
 	// Owner names this slice: unique for every invocation.
 	Owner string
 	// Alive tells whether the slice of that name may still be at work; nil where only its lease can tell.

@@ -20,36 +20,25 @@ const (
 	answerStep = 1
 )
 
-// event is a cell that waits for an answer from outside. The order: the boundary is durable, so that nothing of what
-// follows is ever begun anew; the waiter is known, so that an answer finds it; somebody is told, once; the row leaves.
+// event is a cell that waits for an answer from outside.
 func (r *row) event(ctx context.Context, c int, column *mapspec.Column) result {
-	if rec := r.state.Receipt(c, answerStep); rec != nil {
+	if rec := r.receipt(c, answerStep); rec != nil {
 		known, res := r.recall(ctx, rec)
 		if known == nil {
 			return res
 		}
 		return r.received(c, known)
 	}
-	fresh := r.state.Boundary(c, answerStep) == nil
-	b, res := r.bound(ctx, c, answerStep, func(b *sheet.Boundary) error {
-		return openEvent(column.Event, &r.env, b)
-	})
-	if b == nil {
+	q := &question{column: c, name: column.Name, notify: notifyStep, answer: answerStep,
+		open: func(b *sheet.Boundary) error { return openEvent(column.Event, &r.env, b) }}
+	if len(column.Steps) > 0 {
+		q.tell = func(ctx context.Context, b *sheet.Boundary) (*sheet.Receipt, *result) {
+			return r.tell(ctx, c, column, b)
+		}
+	}
+	b, w, res := r.asked(ctx, q)
+	if w == nil {
 		return res
-	}
-	w := r.waiter(c, column, b)
-	if err := r.register(ctx, w, fresh); err != nil {
-		return result{err: err}
-	}
-	if w.State == sheet.WaiterOpen {
-		if res := r.notify(ctx, c, column, b, w); res != nil {
-			return *res
-		}
-	}
-	if w.State == sheet.WaiterOpen && !b.Open && !time.Now().Before(b.Until) {
-		if _, err := w.Settle(ctx, r.s.ports.Store, sheet.WaiterExpired, nil, time.Now()); err != nil {
-			return result{err: err}
-		}
 	}
 	return r.settled(ctx, c, column, b, w)
 }
@@ -65,30 +54,63 @@ func openEvent(e *mapspec.Event, env *mapspec.Env, b *sheet.Boundary) error {
 	return err
 }
 
-func (r *row) waiter(c int, column *mapspec.Column, b *sheet.Boundary) *sheet.Waiter {
-	return &sheet.Waiter{
-		Key: b.Key, Run: r.s.job.Run.ID, Shard: r.s.shard, Row: r.task.Row, Index: r.task.Index,
-		Column: c, Step: b.Step, Name: column.Name, Until: b.Until, Open: b.Open,
-	}
+// question is an event in the terms of what is done about it.
+type question struct {
+	column         int
+	name           string // of the column
+	notify, answer int    // places
+	open           func(*sheet.Boundary) error
+	tell           func(context.Context, *sheet.Boundary) (*sheet.Receipt, *result) // makes the notification; nil: nobody is told
 }
 
-// register makes the waiter known, or finds how it stands.
-func (r *row) register(ctx context.Context, w *sheet.Waiter, fresh bool) error {
+// asked brings a question to its end. The order: the boundary is durable, so that nothing of what follows is ever begun
+// anew; the waiter is known, so that an answer finds it; somebody is told, once; the row waits. It returns how the wait
+// has ended, or, without a waiter, what the cell has instead: a hold, the boundary at which the row waits, a failure.
+func (r *row) asked(ctx context.Context, q *question) (*sheet.Boundary, *sheet.Waiter, result) {
+	fresh := r.boundary(q.column, q.answer) == nil
+	b, res := r.bound(ctx, q.column, q.answer, q.open)
+	if b == nil {
+		return nil, nil, res
+	}
+	w := &sheet.Waiter{
+		Key: b.Key, Run: r.s.job.Run.ID, Shard: r.s.shard, Row: r.task.Row, Index: r.task.Index,
+		Column: q.column, Step: q.answer, Name: q.name, Until: b.Until, Open: b.Open,
+	}
 	durable, cancel := context.WithTimeout(context.WithoutCancel(ctx), durableWrite)
 	defer cancel()
-	return w.Register(durable, r.s.ports.Store, fresh)
+	if err := w.Register(durable, r.s.ports.Store, fresh); err != nil {
+		return nil, nil, result{err: err}
+	}
+	if w.State == sheet.WaiterOpen && q.tell != nil {
+		if res := r.notified(ctx, q, b, w); res != nil {
+			return nil, nil, *res
+		}
+	}
+	if w.State == sheet.WaiterOpen && !b.Open && !time.Now().Before(b.Until) {
+		if _, err := w.Settle(ctx, r.s.ports.Store, sheet.WaiterExpired, nil, time.Now()); err != nil {
+			return nil, nil, result{err: err}
+		}
+	}
+	switch w.State {
+	case sheet.WaiterOpen:
+		return nil, nil, result{away: b}
+	case sheet.WaiterClosed: // and the process died before the cell could fail
+		told := r.receipt(q.column, q.notify)
+		if told == nil || told.Error == nil {
+			return nil, nil, result{err: fmt.Errorf("%w: the wait for %q was ended, and nothing says why", store.ErrDamaged, b.Key)}
+		}
+		return nil, nil, result{fail: told.Error}
+	}
+	return b, w, result{}
 }
 
-// notify makes the call that tells somebody, unless it has been made. It returns what keeps the row from waiting: a hold
+// notified makes the call that tells somebody, unless it has been made. It returns what keeps the row from waiting: a hold
 // of the call's provider, or nil. A failure ends the wait, because nobody knows of it. Where it is unknown whether the
 // call was made it may have been: then the answer, or the time, decides.
-func (r *row) notify(ctx context.Context, c int, column *mapspec.Column, b *sheet.Boundary, w *sheet.Waiter) *result {
-	if len(column.Steps) == 0 {
-		return nil
-	}
-	rec := r.state.Receipt(c, notifyStep)
+func (r *row) notified(ctx context.Context, q *question, b *sheet.Boundary, w *sheet.Waiter) *result {
+	rec := r.receipt(q.column, q.notify)
 	if rec == nil {
-		made, res := r.tell(ctx, c, column, b)
+		made, res := q.tell(ctx, b)
 		if res != nil {
 			return res
 		}
@@ -100,27 +122,23 @@ func (r *row) notify(ctx context.Context, c int, column *mapspec.Column, b *shee
 	if _, err := w.Settle(ctx, r.s.ports.Store, sheet.WaiterClosed, nil, time.Now()); err != nil {
 		return &result{err: err}
 	}
-	if w.State == sheet.WaiterClosed {
-		return &result{fail: rec.Error}
-	}
-	return nil // it was answered before
+	return nil // unless it was answered before, it is closed
 }
 
 // tell makes the notification's call, and keeps of it only that it was made.
 func (r *row) tell(ctx context.Context, c int, column *mapspec.Column, b *sheet.Boundary) (*sheet.Receipt, *result) {
 	step := &column.Steps[0]
-	rec := sheet.Receipt{Column: c, Step: notifyStep}
 	r.env.Answer = mapspec.Answer(b.Key, r.s.link(r.task.Row, b), b.Wakes())
 	q, with, fail := r.query(c, notifyStep, step)
 	r.env.Answer = nil
+	rec := sheet.Receipt{Column: c, Step: notifyStep, Error: fail}
 	if fail == nil {
 		var res result
-		if rec, res = r.ask(ctx, q, with, rec, step, false); res.hold != nil || res.err != nil {
+		if rec, res = r.call(ctx, q, with, rec, step, false); res.hold != nil || res.err != nil {
 			return nil, &res
 		}
-		fail = rec.Error
 	}
-	rec = sheet.Receipt{Column: c, Step: notifyStep, Rejected: fail == nil, Error: fail}
+	rec = sheet.Receipt{Column: c, Step: notifyStep, Rejected: rec.Error == nil, Error: rec.Error}
 	if err := r.receive(ctx, rec, false); err != nil {
 		return nil, &result{err: err}
 	}
@@ -135,32 +153,21 @@ func (s *slice) link(row int64, b *sheet.Boundary) string {
 	return s.set.Link(link.Place{Run: s.job.Run.ID, Row: row, Column: b.Column, Step: b.Step, Key: b.Key}, b.Wakes())
 }
 
-// settled makes the cell of what has become of the wait, or lets the row leave.
+// settled makes the cell of what has become of the wait.
 func (r *row) settled(ctx context.Context, c int, column *mapspec.Column, b *sheet.Boundary, w *sheet.Waiter) result {
 	rec := sheet.Receipt{Column: c, Step: answerStep}
-	switch w.State {
-	case sheet.WaiterAnswered:
+	if w.State == sheet.WaiterAnswered {
 		rec.Value = w.Value
 		if column.Event.Result != nil {
 			r.keepOfAnswer(&rec, w.Value, column.Event.Result)
 		}
-	case sheet.WaiterExpired:
+	} else {
 		r.expired(&rec, column.Event, b)
-	case sheet.WaiterClosed: // and the process died before the row could end
-		told := r.state.Receipt(c, notifyStep)
-		if told == nil || told.Error == nil {
-			return result{err: fmt.Errorf("%w: the wait for %q was ended, and nothing says why", store.ErrDamaged, b.Key)}
-		}
-		return result{fail: told.Error}
-	default:
-		return result{away: b}
 	}
 	if err := r.receive(ctx, rec, false); err != nil {
 		return result{err: err}
 	}
-	if !r.task.listed {
-		r.s.away.left(b, r.task.Row)
-	}
+	r.s.away.left(b, r.task.Row)
 	return r.received(c, &rec)
 }
 
@@ -181,7 +188,7 @@ func (r *row) keepOfAnswer(rec *sheet.Receipt, raw json.RawMessage, keep *mapspe
 // expired is what the column says of an answer that has not come (E4).
 func (r *row) expired(rec *sheet.Receipt, e *mapspec.Event, b *sheet.Boundary) {
 	if e.OnTimeout != mapspec.TimeoutValue {
-		rec.Error = &call.Error{Code: "EVENT_EXPIRED", Message: fmt.Sprintf("nobody answered %q until %s", b.Key, b.Until.Format(time.RFC3339))}
+		rec.Error = expiredError(b)
 		return
 	}
 	v, err := e.Default.Eval(&r.env)
@@ -191,4 +198,8 @@ func (r *row) expired(rec *sheet.Receipt, e *mapspec.Event, b *sheet.Boundary) {
 	if err != nil {
 		rec.Error = exprError(err)
 	}
+}
+
+func expiredError(b *sheet.Boundary) *call.Error {
+	return &call.Error{Code: "EVENT_EXPIRED", Message: fmt.Sprintf("nobody answered %q until %s", b.Key, b.Until.Format(time.RFC3339))}
 }

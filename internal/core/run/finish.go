@@ -150,5 +150,6 @@ func Permanent(err error) bool {
 	var page *intake.PageError
 	var changed *ChangedError
 	var refused *RefusedError
-	return errors.As(err, &page) || errors.As(err, &changed) || errors.As(err, &refused) || errors.Is(err, ErrIncomplete) || errors.Is(err, store.ErrDamaged) || isRowError(err)
+	var missing *NoResolverError
+	return errors.As(err, &page) || errors.As(err, &changed) || errors.As(err, &refused) || errors.As(err, &missing) || errors.As(err, &missing) || errors.Is(err, ErrIncomplete) || errors.Is(err, store.ErrDamaged) || isRowError(err)
 }

@@ -16,6 +16,7 @@ import (
 
 	"sluice/internal/core/call"
 	"sluice/internal/core/intake"
+	"sluice/internal/core/resolver"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
@@ -51,14 +52,15 @@ func onMemory(t *testing.T, behaviour func(t *testing.T, tbl table.Table)) {
 
 // world is a run's surroundings in a test: a store and a provider that answers as it is told.
 type world struct {
-	t        *testing.T
-	tbl      table.Table
-	st       *store.Store
-	provider *provider
-	settings run.Settings
-	outside  *store.Store // by which a driver looks for answers; nil: st
-	parks    []time.Time
-	slices   int
+	t         *testing.T
+	tbl       table.Table
+	st        *store.Store
+	provider  *provider
+	settings  run.Settings
+	resolvers resolver.Set
+	outside   *store.Store // by which a driver looks for answers; nil: st
+	parks     []time.Time
+	slices    int
 }
 
 func newWorld(t *testing.T, tbl table.Table) *world {
@@ -178,15 +180,15 @@ func (w *world) tryStart(id, mapText string, lines ...string) (*run.Job, error) 
 	return run.Start(w.t.Context(), w.st, run.Request{
 		ID:        id,
 		Documents: sheet.Documents{MapFile: "map.yaml", Map: []byte(mapText), ToolsFile: "tools.yaml", Tools: []byte(tools)},
-		InputName: "in.csv",
-		Input:     func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(strings.Join(lines, "\n"))), nil },
-		Format:    intake.Options{Format: "csv"},
+		InputName: "in.csv", Resolvers: w.resolvers,
+		Input:  func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(strings.Join(lines, "\n"))), nil },
+		Format: intake.Options{Format: "csv"},
 	})
 }
 
 func (w *world) ports() run.Ports {
 	w.slices++
-	return run.Ports{Store: w.st, Gateway: w.provider, Owner: fmt.Sprintf("slice-%d", w.slices)}
+	return run.Ports{Store: w.st, Gateway: w.provider, Resolvers: w.resolvers, Owner: fmt.Sprintf("slice-%d", w.slices)}
 }
 
 // slice works one slice of shard 0.

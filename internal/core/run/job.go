@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"sluice/internal/core/intake"
 	"sluice/internal/core/mapspec"
+	"sluice/internal/core/resolver"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
 	"sluice/internal/core/table"
@@ -41,7 +43,7 @@ func LoadJob(ctx context.Context, st *store.Store, id string) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, tools, err := compile(docs)
+	m, tools, err := compile(docs, mapspec.AnyResolver()) // the run was started: its map has been checked
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +66,7 @@ func (j *Job) Reload(ctx context.Context, st *store.Store) error {
 }
 
 // compile parses the two files; every mistake in either is reported.
-func compile(d sheet.Documents) (*mapspec.Map, *mapspec.Catalogue, error) {
+func compile(d sheet.Documents, options ...mapspec.Option) (*mapspec.Map, *mapspec.Catalogue, error) {
 	var tools *mapspec.Catalogue
 	var toolsErr error
 	if d.Tools != nil {
@@ -73,7 +75,7 @@ func compile(d sheet.Documents) (*mapspec.Map, *mapspec.Catalogue, error) {
 			return nil, nil, toolsErr
 		}
 	}
-	m, err := mapspec.ParseMap(d.MapFile, d.Map, tools)
+	m, err := mapspec.ParseMap(d.MapFile, d.Map, tools, options...)
 	return m, tools, errors.Join(err)
 }
 
@@ -81,9 +83,9 @@ func newJob(r *sheet.Run, m *mapspec.Map, tools *mapspec.Catalogue) *Job {
 	j := &Job{Run: r, Map: m, Tools: tools, budget: m.Budget, lastCall: -1, unread: make([]bool, len(m.Columns)), personal: make([]bool, len(m.Columns))}
 	for c := range m.Columns {
 		j.unread[c] = !j.read(c)
-		if col := &m.Columns[c]; col.Sleep != nil || col.Event != nil {
+		if col := &m.Columns[c]; col.Sleep != nil || col.Event != nil || col.Resolve != nil {
 			j.lastCall, j.waits = c, true
-			j.awaits = j.awaits || col.Event != nil
+			j.awaits = j.awaits || col.Sleep == nil
 			j.personal[c] = true // what it calls is not what its cell is
 		}
 		for _, step := range m.Columns[c].Steps {
@@ -120,6 +122,30 @@ func (j *Job) read(c int) bool {
 	return false
 }
 
+// CalledTools are the tools that the run may call, by name, where these resolvers are known.
+func (j *Job) CalledTools(known resolver.Set) map[string]*mapspec.Tool {
+	tools := j.Map.Tools()
+	maps.Copy(tools, j.resolverTools(known))
+	return tools
+}
+
+// resolverTools are the tools that the map's resolvers may call.
+func (j *Job) resolverTools(known resolver.Set) map[string]*mapspec.Tool {
+	tools := map[string]*mapspec.Tool{}
+	for c := range j.Map.Columns {
+		col := &j.Map.Columns[c]
+		if col.Resolve == nil || j.Tools == nil {
+			continue
+		}
+		for _, name := range known[col.Resolve.Name].Tools {
+			if tool := j.Tools.Tools[name]; tool != nil {
+				tools[name] = tool
+			}
+		}
+	}
+	return tools
+}
+
 // sharesCalls reports whether the map makes calls that identical rows share.
 func (j *Job) sharesCalls() bool {
 	for c := range j.Map.Columns {
@@ -132,9 +158,12 @@ func (j *Job) sharesCalls() bool {
 	return false
 }
 
-// usedProviders are the providers that the map's calls go to, by name.
-func (j *Job) usedProviders() map[string]*mapspec.Provider {
+// usedProviders are the providers that calls go to, by name: those of the map, and those of its resolvers.
+func (j *Job) usedProviders(known resolver.Set) map[string]*mapspec.Provider {
 	used := map[string]*mapspec.Provider{}
+	for _, tool := range j.resolverTools(known) {
+		used[tool.Provider.Name] = tool.Provider
+	}
 	for c := range j.Map.Columns {
 		for _, step := range j.Map.Columns[c].Steps {
 			used[step.Tool.Provider.Name] = step.Tool.Provider

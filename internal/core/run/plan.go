@@ -14,6 +14,7 @@ import (
 
 	"sluice/internal/core/intake"
 	"sluice/internal/core/mapspec"
+	"sluice/internal/core/resolver"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
 	"sluice/internal/core/table"
@@ -33,6 +34,7 @@ type Request struct {
 	Force       bool
 	Out         string
 	Statuses    bool          // status columns in the export even when no row failed
+	Resolvers   resolver.Set  // that the map may use
 	Source      *sheet.Source // Register: where the input lies
 }
 

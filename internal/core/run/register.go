@@ -26,7 +26,7 @@ type Prepared struct {
 
 // Prepare compiles a request's files and checks them against each other. It writes nothing; its errors are the user's.
 func Prepare(req Request) (*Prepared, error) {
-	m, tools, err := compile(req.Documents)
+	m, tools, err := compile(req.Documents, mapspec.Resolvers(req.Resolvers.Tools()))
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (p *pool) rejoin(row sheet.Pending) presence {
 	}
 	now := time.Now()
 	row.Until = now
-	p.held.resume(&task{Pending: row, heldAt: now, listed: true})
+	p.held.resume(&task{Pending: row, heldAt: now})
 	return absent
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sluice/internal/core/call"
+	"sluice/internal/core/resolver"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/table"
 )
@@ -61,6 +62,7 @@ func (x *reopener) again(row *sheet.Row) *sheet.Again {
 	named := false // a receipt says which call it is whose outcome is unknown
 	for _, rec := range row.Receipts {
 		switch {
+		case rec.Column == failed && (x.asksAgain(row, &rec) || rec.Step == resultStep):
 		case rec.Column != failed || rec.Error == nil:
 			a.Receipts = append(a.Receipts, rec)
 		case rec.Error.Code != call.OutcomeUnknown:
@@ -84,8 +86,27 @@ func (x *reopener) again(row *sheet.Row) *sheet.Again {
 		a.Receipts = append(a.Receipts, kept...)
 	}
 	a.Receipts = append(a.Receipts, x.older(row, failed)...)
-	a.Boundaries = slices.DeleteFunc(slices.Clone(row.Boundaries), func(b sheet.Boundary) bool { return b.Column == failed })
+	a.Boundaries = slices.DeleteFunc(slices.Clone(row.Boundaries), func(b sheet.Boundary) bool { return b.Column == failed && b.Event() })
 	return a
+}
+
+// asksAgain reports whether the receipt is the notification of an event that was not answered: it is asked again, with a
+// time of its own, and somebody is told again.
+func (x *reopener) asksAgain(row *sheet.Row, rec *sheet.Receipt) bool {
+	column := &x.job.Map.Columns[rec.Column]
+	answer := answerStep
+	switch {
+	case column.Event != nil && rec.Step == notifyStep:
+	case column.Resolve != nil && rec.Step >= 0:
+		answer = resolver.Next(rec.Step)
+		if b := row.Boundary(rec.Column, answer); b == nil || opOf(b) != rec.Op {
+			return false
+		}
+	default:
+		return false
+	}
+	got := row.Receipt(rec.Column, answer)
+	return got == nil || got.Error != nil
 }
 
 // unknown is what remains of a call with an unknown outcome; false: the row stays as it is.
@@ -94,7 +115,7 @@ func (x *reopener) unknown(rec sheet.Receipt) ([]sheet.Receipt, bool) {
 	case RepeatUnknown:
 		return nil, true
 	case AcceptUnknown:
-		return []sheet.Receipt{{Column: rec.Column, Step: rec.Step, Value: x.how.Value}}, true
+		return []sheet.Receipt{{Column: rec.Column, Step: rec.Step, Op: rec.Op, Value: x.how.Value}}, true
 	}
 	return nil, false
 }

@@ -16,7 +16,6 @@ type task struct {
 	looked    time.Time // the hold after which it has called
 	eligible  time.Time // when it may run again
 	slot      int       // in its heap
-	listed    bool      // it has come back from the wait list
 }
 
 // taskHeap orders tasks by the time at which they may run, then by row.

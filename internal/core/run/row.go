@@ -177,5 +177,33 @@ func (r *row) receive(ctx context.Context, rec sheet.Receipt, last bool) error {
 	return ticket.Wait(ctx)
 }
 
+// What the row's pages hold of it is read under the page's lock: a resolver does several things at once.
+
+func (r *row) receipt(column, step int) *sheet.Receipt {
+	r.page.mu.Lock()
+	defer r.page.mu.Unlock()
+	return copied(r.state.Receipt(column, step))
+}
+
+func (r *row) cursor(column, step int) *sheet.Cursor {
+	r.page.mu.Lock()
+	defer r.page.mu.Unlock()
+	return copied(r.state.Cursor(column, step))
+}
+
+func (r *row) boundary(column, step int) *sheet.Boundary {
+	r.page.mu.Lock()
+	defer r.page.mu.Unlock()
+	return copied(r.state.Boundary(column, step))
+}
+
+func copied[T any](v *T) *T {
+	if v == nil {
+		return nil
+	}
+	c := *v
+	return &c
+}
+
 // exprError is the failure of one of the column's own expressions.
 func exprError(err error) *call.Error { return &call.Error{Code: "EXPRESSION", Message: err.Error()} }

@@ -27,7 +27,7 @@ func (r *row) sleep(ctx context.Context, c int, column *mapspec.Column) result {
 // bound finds the boundary at a place of the row, or makes it: fill completes one whose Until is now. It is durable when
 // it is returned; nil with the result that the cell has instead.
 func (r *row) bound(ctx context.Context, c, step int, fill func(*sheet.Boundary) error) (*sheet.Boundary, result) {
-	if b := r.state.Boundary(c, step); b != nil {
+	if b := r.boundary(c, step); b != nil {
 		return b, result{}
 	}
 	b := sheet.Boundary{Column: c, Step: step, Until: time.Now()}

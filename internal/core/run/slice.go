@@ -209,7 +209,7 @@ func (s *slice) newCaller(memo *call.Memo) *caller {
 	if run.Force {
 		c.since = run.StartedAt
 	}
-	for name, p := range s.job.usedProviders() {
+	for name, p := range s.job.usedProviders(s.ports.Resolvers) {
 		c.lanes[name] = newLane(p, s)
 	}
 	return c
@@ -277,7 +277,11 @@ func (s *slice) admitUntil() time.Time {
 	if s.set.Deadline.IsZero() {
 		return time.Time{}
 	}
-	return s.set.Deadline.Add(-DrainMargin - s.job.longestCall)
+	longest := s.job.longestCall
+	for _, tool := range s.job.resolverTools(s.ports.Resolvers) {
+		longest = max(longest, tool.Timeout)
+	}
+	return s.set.Deadline.Add(-DrainMargin - longest)
 }
 
 func (s *slice) past(t time.Time) bool { return !t.IsZero() && !time.Now().Before(t) }

@@ -128,7 +128,7 @@ func (j *Job) cellsOf(row *sheet.Row) []json.RawMessage {
 	}
 	cells := make([]json.RawMessage, len(j.Map.Columns))
 	for _, rec := range row.Receipts {
-		if rec.Error == nil && !rec.Rejected && rec.Column < len(cells) {
+		if rec.Error == nil && !rec.Rejected && rec.Op == "" && rec.Column < len(cells) {
 			cells[rec.Column] = rec.Value
 		}
 	}

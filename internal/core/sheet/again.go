@@ -20,7 +20,7 @@ func (r *Row) reopen(a *Again) {
 	}
 	receipts := make([]Receipt, len(a.Receipts))
 	for i, rec := range a.Receipts {
-		if rec.Value == nil && rec.Error == nil && !rec.Rejected {
+		if rec.Value == nil && rec.Error == nil && !rec.Rejected && rec.Op == "" {
 			if rec.Column < len(r.Cells) {
 				rec.Value = r.Cells[rec.Column]
 			}
@@ -38,7 +38,9 @@ func (r *Row) reopen(a *Again) {
 func (r *Row) kept() (receipts []Receipt, cursors []Cursor) {
 	receipts = r.Receipts
 	for i := range receipts {
-		receipts[i].Value = nil
+		if receipts[i].Op == "" { // else it is no cell, and nowhere else
+			receipts[i].Value = nil
+		}
 	}
 	for _, c := range r.Cursors {
 		if rec := r.Receipt(c.Column, c.Step); rec != nil && rec.Error != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"sluice/internal/core/call"
 	"sluice/internal/core/value"
@@ -27,14 +28,17 @@ type Entry struct {
 	Kind Kind  `json:"k"`
 	Row  int64 `json:"r"`
 	Receipt
-	Next    int         `json:"n,omitempty"` // Tried, Intended: number of the attempt
-	Refused int         `json:"u,omitempty"` // Tried, Intended: definite refusals so far, from which the request id follows
-	At      int64       `json:"t,omitempty"` // Intended: when, in milliseconds since 1970
-	Batch   *call.Batch `json:"b,omitempty"` // Tried, Intended: the request that the call shares with others
-	Bound   *Boundary   `json:"g,omitempty"` // Bounded
-	Fault   *Fault      `json:"f,omitempty"` // RowEnded: why the row failed
-	Cells   Cells       `json:"w,omitempty"` // RowEnded: cells that no receipt carries
-	Again   *Again      `json:"o,omitempty"` // Reopened
+	Next    int   `json:"n,omitempty"` // Tried, Intended: number of the attempt
+	Refused int   `json:"u,omitempty"` // Tried, Intended: definite refusals so far, from which the request id follows
+	At      int64 `json:"t,omitempty"` // Intended: when, in milliseconds since 1970
+	// Tried, of a call of a resolver: until when it is held, and by whom. Its row may come back earlier, for something else.
+	Until time.Time   `json:"h,omitzero"`
+	Scope string      `json:"s,omitempty"`
+	Batch *call.Batch `json:"b,omitempty"` // Tried, Intended: the request that the call shares with others
+	Bound *Boundary   `json:"g,omitempty"` // Bounded
+	Fault *Fault      `json:"f,omitempty"` // RowEnded: why the row failed
+	Cells Cells       `json:"w,omitempty"` // RowEnded: cells that no receipt carries
+	Again *Again      `json:"o,omitempty"` // Reopened
 }
 
 // Receipt is the durable result of a call, at its place in the row: what the column keeps of it, or how it ended.
@@ -45,6 +49,8 @@ type Receipt struct {
 	Rejected bool            `json:"j,omitempty"` // a waterfall step that was missing or not accepted
 	Error    *call.Error     `json:"x,omitempty"`
 	Shared   string          `json:"d,omitempty"` // identity of the call, if identical calls may take this result
+	Op       string          `json:"y,omitempty"` // of an operation of a resolver: which one it is. Its value is no cell
+	Used     int             `json:"z,omitempty"` // positions that such an operation took besides its own
 }
 
 // ends counts the row that ends with this entry, or that has not ended after all.
@@ -110,6 +116,13 @@ func appendEntry(b []byte, e *Entry) []byte {
 	if e.Shared != "" {
 		b = appendJSON(append(b, `,"d":`...), e.Shared)
 	}
+	if e.Op != "" {
+		b = appendJSON(append(b, `,"y":`...), e.Op)
+	}
+	if e.Used != 0 {
+		b = append(b, `,"z":`...)
+		b = strconv.AppendInt(b, int64(e.Used), 10)
+	}
 	if e.Next != 0 {
 		b = append(b, `,"n":`...)
 		b = strconv.AppendInt(b, int64(e.Next), 10)
@@ -121,6 +134,12 @@ func appendEntry(b []byte, e *Entry) []byte {
 	if e.At != 0 {
 		b = append(b, `,"t":`...)
 		b = strconv.AppendInt(b, e.At, 10)
+	}
+	if !e.Until.IsZero() {
+		b = appendJSON(append(b, `,"h":`...), e.Until)
+	}
+	if e.Scope != "" {
+		b = appendJSON(append(b, `,"s":`...), e.Scope)
 	}
 	if e.Batch != nil {
 		b = appendJSON(append(b, `,"b":`...), e.Batch)

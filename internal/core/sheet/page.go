@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"sluice/internal/core/call"
 	"sluice/internal/core/store"
@@ -38,6 +39,9 @@ type Cursor struct {
 	Refused  int         `json:"u,omitempty"`
 	At       int64       `json:"t,omitempty"`
 	Batch    *call.Batch `json:"b,omitempty"`
+	Op       string      `json:"y,omitempty"` // as in Receipt
+	Until    time.Time   `json:"h,omitzero"`  // as in Entry
+	Scope    string      `json:"s,omitempty"`
 	Intended bool        `json:"i,omitempty"` // dispatched, perhaps; must not be dispatched again
 }
 
@@ -79,7 +83,7 @@ func (r *Row) apply(e *Entry, columns int) error {
 		}
 	case Tried, Intended:
 		r.dropCursor(e.Column, e.Step)
-		r.Cursors = append(r.Cursors, Cursor{Column: e.Column, Step: e.Step, Next: e.Next, Refused: e.Refused, At: e.At, Batch: e.Batch, Intended: e.Kind == Intended})
+		r.Cursors = append(r.Cursors, Cursor{Column: e.Column, Step: e.Step, Next: e.Next, Refused: e.Refused, At: e.At, Batch: e.Batch, Op: e.Op, Until: e.Until, Scope: e.Scope, Intended: e.Kind == Intended})
 	case Bounded:
 		if e.Bound != nil && r.Boundary(e.Bound.Column, e.Bound.Step) == nil {
 			r.Boundaries = append(r.Boundaries, *e.Bound)
@@ -107,7 +111,7 @@ func (r *Row) end(e *Entry, columns int) error {
 		if receipt.Column >= columns {
 			return fmt.Errorf("row %d: a receipt of column %d, the map has %d", e.Row, receipt.Column, columns)
 		}
-		if receipt.Error == nil && !receipt.Rejected {
+		if receipt.Error == nil && !receipt.Rejected && receipt.Op == "" {
 			r.Cells[receipt.Column] = receipt.Value
 		}
 		if receipt.Shared != "" {
