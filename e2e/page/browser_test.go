@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 )
 
-// browser is the one that all tests share; each test looks through a profile of its own.
-var browser context.Context
+// chromium is the browser that all tests share; each test looks through a profile of its own.
+var chromium context.Context
 
 func TestMain(m *testing.M) {
 	path, err := findBrowser()
@@ -22,14 +23,17 @@ func TestMain(m *testing.M) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...) // in a folder of its own, which goes with it
-	browser, _ = chromedp.NewContext(ctx)
-	if err := chromedp.Do(browser); err != nil {
+	chromium, _ = chromedp.NewContext(ctx)
+	if err := chromedp.Do(chromium); err != nil {
 		fmt.Fprintln(os.Stderr, "the browser does not start:", err)
 		os.Exit(1)
 	}
 	code := m.Run()
-	_ = chromedp.Cancel(browser)
+	_ = chromedp.Cancel(chromium)
 	cancel()
+	if program.path != "" {
+		_ = os.RemoveAll(filepath.Dir(program.path))
+	}
 	os.Exit(code)
 }
 

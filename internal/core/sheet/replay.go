@@ -101,7 +101,7 @@ func parsePosition(sort string) (Position, error) {
 }
 
 // newest is the last group of a shard's journal that the checkpoint's counts do not speak of yet; false if there is none.
-// It asks for the last item alone: a store that bills reads reads a whole page otherwise. More is only there to be gone
+// It asks for the last item alone: DynamoDB would read a whole page otherwise, and bill it. More is only there to be gone
 // through where a slice has lost the shard and does not know it yet.
 func newest(ctx context.Context, st *store.Store, run string, shard int, cp *Checkpoint) (Group, bool, error) {
 	q := table.Prefix(shardPart(run, shard), "j/")

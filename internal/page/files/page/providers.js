@@ -12,7 +12,7 @@ export function providersView(page) {
     "table",
     { class: "providers" },
     el("caption", { class: "unseen" }, "Providers, each with its credential"),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Provider"), el("th", { scope: "col" }, "Limits and their use now"), el("th", { scope: "col" }, "Not before"), el("th", { scope: "col", class: "number" }, "In flight"), el("th", { scope: "col" }, "Last call"))),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Provider"), el("th", { scope: "col" }, "Limits and their use now"), el("th", { scope: "col" }, "Not before"), el("th", { scope: "col", class: "number" }, "At once, now"), el("th", { scope: "col" }, "Last call"))),
     body,
   );
   const scroll = el("div", { class: "scroll", role: "region", "aria-label": "Providers", tabindex: 0 }, table);
@@ -50,7 +50,7 @@ function providerLine(first) {
       held.update(scope.heldUntil);
       last.update(scope.lastGrant);
       setText(refusals, scope.refusals > 0 ? `${plural(scope.refusals, "refusal", "refusals")} in a row` : "");
-      setText(flying, count(scope.leased));
+      setText(flying, scope.leased > 0 ? count(scope.leased) : "–");
     },
   };
 }
