@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/internal/answers"
 	"sluice/internal/api"
 	"sluice/internal/core/call"
 	"sluice/internal/core/intake"
@@ -48,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	tbl, blobs := memory.New(), memory.NewBlobs()
 	w := &world{t: t, st: &store.Store{Table: tbl, Blobs: blobs}, looks: table.Meter(tbl), gate: &gate{}, drivers: map[string]*driving{}}
 	w.api = api.New(api.Ports{
-		Store: &store.Store{Table: w.looks, Blobs: blobs}, Kicker: w, Links: links{}, Page: pagefiles.Handler(), Log: slog.New(slog.DiscardHandler),
+		Store: &store.Store{Table: w.looks, Blobs: blobs}, Desk: &answers.Desk{Store: w.st}, Kicker: w, Links: links{}, Page: pagefiles.Handler(), Log: slog.New(slog.DiscardHandler),
 	})
 	return w
 }
@@ -160,6 +161,10 @@ func (w *world) Kick(ctx context.Context, id string) error {
 	if d != nil && len(d.ended) == 0 {
 		return nil // it looks for itself
 	}
+	err := run.AskedRetry(ctx, run.Ports{Store: w.st, Owner: "kicked"}, run.Settings{}, id)
+	if err != nil {
+		return err
+	}
 	job, err := run.LoadJob(ctx, w.st, id)
 	if err == nil {
 		w.drive(job)
@@ -183,10 +188,24 @@ func (links) Table(_ context.Context, r *sheet.Run, format string, _ time.Durati
 }
 
 // gate is a gateway that answers as the input says: a text that begins with `hold` is refused for twenty minutes, with
-// `fail` for good, with `wait` is kept until it opens, with `slow` for a moment; anything else comes back as it is.
+// `fail` for good, with `once` the first time, with `wait` is kept until it opens, with `slow` for a moment; anything else
+// comes back as it is.
 type gate struct {
 	mu      sync.Mutex
 	release chan struct{}
+	seen    map[string]bool
+}
+
+// first reports whether it is the first time that this is asked for.
+func (g *gate) first(x string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.seen == nil {
+		g.seen = map[string]bool{}
+	}
+	before := g.seen[x]
+	g.seen[x] = true
+	return !before
 }
 
 func (g *gate) keep() {
@@ -229,7 +248,7 @@ func (g *gate) answer(ctx context.Context, a call.Attempt) call.Answer {
 	case strings.HasPrefix(input.X, "hold"):
 		return call.Answer{Outcome: call.Held, Until: time.Now().Add(20 * time.Minute), Dispatched: true, Status: 429, Scope: "beta-0123456789abcdef",
 			Error: &call.Error{Code: "HTTP_429", Message: "slow down"}}
-	case strings.HasPrefix(input.X, "fail"):
+	case strings.HasPrefix(input.X, "fail"), strings.HasPrefix(input.X, "once") && g.first(input.X):
 		return call.Answer{Outcome: call.Failed, Dispatched: true, Status: 422,
 			Error: &call.Error{Code: "HTTP_422", Message: "acme answered 422 Unprocessable Entity: " + input.X, Status: 422, Attempt: 1, Dispatched: true}}
 	case strings.HasPrefix(input.X, "slow"):

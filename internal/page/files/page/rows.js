@@ -101,7 +101,9 @@ export function rowsView(base, id, parameters, page) {
     // runChanged reads the rows at first, and when the run has come to rest: while it works, when the reader wants.
     runChanged(before, fresh) {
       run = fresh;
-      if (!before || before.status !== fresh.status) load();
+      const moved = before && (before.completed !== fresh.completed || before.failed !== fresh.failed);
+      const atRest = fresh.status !== "running" && fresh.status !== "staging";
+      if (!before || before.status !== fresh.status || (atRest && moved)) load();
     },
   };
 }

@@ -1,0 +1,92 @@
+package page
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"sluice/internal/core/run"
+)
+
+const askingMap = `
+version: 1
+name: approvals
+columns:
+  - name: approved
+    event: {key: "approve-${row.x}", expires: 72h, onTimeout: {value: false}}
+  - name: rest
+    sleep: 2h
+    when: ${row.x == "sleeper"}
+`
+
+// What rows wait for is seen, answered, and goes on: with the answer that was given first.
+func TestARowThatWaitsIsAnswered(t *testing.T) {
+	w := newWorld(t)
+	w.park(w.drive(w.started("monday", askingMap, "x", "ada", "<b>bob</b>", "eve")))
+	s := newSite(t, "/", w.api)
+	b := newTab(t)
+	b.open(s.runPage("monday"))
+	b.sees(".others", "3 rows wait for an answer.")
+	b.click(".others a")
+	b.sees("table.rows", "approved: waits for an answer to approve-<b>bob</b>, until")
+	b.picture("waiting")
+
+	b.click(`button[aria-label="Answer approve-<b>bob</b>"]`)
+	b.sees("dialog", "Row 2 waits in approved for an answer to approve-<b>bob</b>.")
+	b.keys(kb.Escape)
+	b.gone("dialog")
+	b.click(`button[aria-label="Answer approve-<b>bob</b>"]`)
+	b.sees("dialog", "The first answer counts")
+	b.keys(`{"by": "<i>me</i>"}`)
+	b.picture("answering")
+	b.click("dialog button.primary")
+	b.gone("dialog")
+	b.until("it is read out", `document.getElementById("announcer").textContent === "1 row goes on with the answer."`)
+	b.sees(".figures", "1 of 3 rows")
+	b.sees(".others", "2 rows wait for an answer.")
+
+	// Somebody else was faster.
+	if _, err := run.Answer(t.Context(), w.st, "approve-ada", json.RawMessage(`true`), run.Whose{}); err != nil {
+		t.Fatal(err)
+	}
+	b.click(`button[aria-label="Answer approve-ada"]`)
+	b.keys("false")
+	b.click("dialog button.primary")
+	b.until("either is told", `/already|no longer|There was an answer|NOBODY|nobody/.test(document.getElementById("announcer").textContent + (document.querySelector("dialog .error")?.textContent ?? ""))`)
+	b.keys(kb.Escape)
+	b.gone("dialog")
+	b.sees(".figures", "2 of 3 rows")
+
+	b.click(".tabs a:first-child")
+	b.do(chromedp.Reload())
+	b.sees("table.rows", `{"by":"<i>me</i>"}`)
+	b.until("the first answer stands", `[...document.querySelectorAll("table.rows tbody")][0].textContent.includes("true")`)
+	b.click(`button[aria-label="Answer approve-eve"]`)
+	b.keys("not JSON, a text")
+	b.click("dialog button.primary")
+	b.sees(".head .badge", "completed")
+	b.sees("table.rows", "not JSON, a text")
+	b.gone(".waits")
+	nothingRan(b, s.URL)
+}
+
+func TestFailedRowsAreRetried(t *testing.T) {
+	w := newWorld(t)
+	if err := w.end(w.drive(w.started("monday", mapText, "x", "ok1", "once2", "fail3"))); err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, "/", w.api)
+	b := newTab(t)
+	b.open(s.runPage("monday"))
+	b.sees(".notice", "2 rows of 3 failed")
+	b.click("#do-retry")
+	b.sees("dialog", "2 rows are run again from the call that failed")
+	b.picture("asked")
+	b.click("dialog button.primary")
+	b.sees(".notice", "1 row of 3 failed")
+	b.sees(".head .badge", "completed")
+	b.until("the rows are read again", `document.querySelectorAll("table.rows tbody .s-completed").length === 2`)
+	b.quiet(s.URL)
+}
