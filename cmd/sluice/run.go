@@ -29,6 +29,7 @@ type runCmd struct {
 	Concurrency int               `placeholder:"N" help:"Rows at work at once; default: what the map says, or automatic."`
 	Force       bool              `help:"Do not reuse results of earlier runs (of tools with a cache)."`
 	Limit       int64             `placeholder:"N" help:"Read only the first N rows."`
+	Extend      bool              `help:"Add the rows of --in that the run named by --run does not have to that run, and compute them alone."`
 	Statuses    bool              `name:"status-columns" help:"Write _status and _error also when no row failed."`
 }
 
@@ -53,6 +54,10 @@ func (*runCmd) Help() string {
   sluice run leads.map.yaml --tools tools.yaml --in leads.csv --limit 10        try ten rows first
   cat leads.jsonl | sluice run upper.map.yaml --in - --out -                    from a pipe to a pipe
   sluice run leads.map.yaml --tools tools.yaml --in leads.csv --run monday --set country=AT
+  sluice run leads.map.yaml --tools tools.yaml --in more.csv --run monday --extend
+
+With --extend, rows whose key the run has are duplicates; without a key in the map, the input must begin with the rows
+that the run has. The table that is written holds all rows.
 
 Ctrl-C parks the run: nothing is lost, and "sluice resume" goes on with it. A second Ctrl-C stops at once.`
 }
@@ -83,6 +88,8 @@ func (c *runCmd) check(ctx context.Context, a *app) (*spec, string, error) {
 		return nil, "", usagef("--concurrency %d: it must be positive", c.Concurrency)
 	case c.Limit < 0:
 		return nil, "", usagef("--limit %d: it must be positive", c.Limit)
+	case c.Extend && c.ID == "":
+		return nil, "", usagef("--extend needs --run: which run is to be extended")
 	}
 	out, err := c.endFlags.check()
 	if err != nil {
@@ -101,11 +108,27 @@ func (c *runCmd) start(a *app, i *interruption, st *local.State, s *spec, out st
 		return atWork(err, req.ID)
 	}
 	defer func() { _ = claim.Release() }() // the end of the process releases it too
-	job, err := run.Start(i.ctx, st.Store, req)
+	job, err := c.begin(a, i, st, req)
 	if err != nil {
-		return startError(err)
+		return err
 	}
 	return a.work(i, st, job, work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.State})
+}
+
+// begin starts the run, or extends it.
+func (c *runCmd) begin(a *app, i *interruption, st *local.State, req run.Request) (*run.Job, error) {
+	if !c.Extend {
+		job, err := run.Start(i.ctx, st.Store, req)
+		return job, startError(err)
+	}
+	job, told, err := st.Extend(i.ctx, req)
+	if errors.Is(err, sheet.ErrNoRun) {
+		return nil, usagef("there is no run %q to extend in %s; without --extend it is started", req.ID, st.Dir)
+	}
+	if err == nil && !c.Quiet {
+		fmt.Fprintf(a.stderr, "%s; %s\n", plural(told.Rows, "new row", "new rows"), plural(told.Duplicates, "duplicate", "duplicates"))
+	}
+	return job, startError(err)
 }
 
 func (c *runCmd) request(ctx context.Context, a *app, s *spec, out string) (run.Request, error) {
@@ -142,7 +165,7 @@ func (c *runCmd) reading(w io.Writer) func(int64) {
 
 // startError tells mistakes in what was given from failures of the machine.
 func startError(err error) error {
-	if local.StoreFailed(err) || errors.Is(err, context.Canceled) {
+	if err == nil || local.StoreFailed(err) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return usage(err)

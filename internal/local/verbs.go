@@ -37,17 +37,44 @@ func (s *State) Pause(ctx context.Context, id, reason string) (*sheet.Run, error
 
 // Retry makes the failed rows of a run ready to be run again, and lets the run go on; the caller has claimed it, and works
 // on it next. A run that is at work by its record, though nobody works on it, is paused first.
-func (s *State) Retry(ctx context.Context, id string, how run.RetryOptions) (run.Retried, error) {
+func (s *State) Retry(ctx context.Context, id string, how run.RetryOptions) (told run.Retried, err error) {
+	err = s.still(ctx, id, func() error {
+		told, err = run.Retry(ctx, s.Ports(), run.Settings{}, id, how)
+		return err
+	})
+	return told, err
+}
+
+// Extend adds rows to a run, as run.Extend does, and is otherwise as Retry.
+func (s *State) Extend(ctx context.Context, req run.Request) (job *run.Job, told run.Extended, err error) {
+	err = s.still(ctx, req.ID, func() error {
+		job, told, err = run.Extend(ctx, s.Store, req)
+		return err
+	})
+	return job, told, err
+}
+
+// still does something to a run of which the caller knows that nobody works on it, whatever its record says. If that fails,
+// the run is as it was: one that goes on when it is resumed.
+func (s *State) still(ctx context.Context, id string, do func() error) error {
 	rec, err := sheet.Load(ctx, s.Store, id)
-	if err == nil && (rec.Status == sheet.Running || rec.Status == sheet.Parked) {
-		if err = run.Pause(ctx, s.Store, id, ""); err == nil {
-			_, err = run.Settle(ctx, s.Ports(), run.Settings{}, id)
-		}
-	}
 	if err != nil {
-		return run.Retried{}, err
+		return err
 	}
-	return run.Retry(ctx, s.Ports(), run.Settings{}, id, how)
+	if rec.Status != sheet.Running && rec.Status != sheet.Parked {
+		return do()
+	}
+	if err := run.Pause(ctx, s.Store, id, ""); err != nil {
+		return err
+	}
+	if _, err := run.Settle(ctx, s.Ports(), run.Settings{}, id); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		_, goOn := run.Continue(context.WithoutCancel(ctx), s.Store, id, sheet.Budget{})
+		return errors.Join(err, goOn)
+	}
+	return nil
 }
 
 // halted returns the record once it says what was asked for.

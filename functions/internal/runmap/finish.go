@@ -90,8 +90,8 @@ func (h *Handler) halted(ctx context.Context, job *run.Job) (*sheet.Run, bool, e
 	case job.Run.Continued == 0:
 		return nil, false, nil
 	}
-	worked, err := job.Worked(ctx, h.Store)
-	return job.Run, !worked, err
+	left, err := job.Unfinished(ctx, h.Store)
+	return job.Run, len(left) > 0, err
 }
 
 func (h *Handler) finished(ctx context.Context, r *sheet.Run, res run.Result) (any, error) {

@@ -35,13 +35,28 @@ func (h *Handler) plan(ctx context.Context, id string) (any, error) {
 	if err := ended(job.Run); err != nil {
 		return nil, err
 	}
-	shards := job.Run.Shards
-	if job.Run.Status == sheet.Cancelled || job.Run.Status == sheet.Paused {
-		shards = 0 // there is nothing to do
+	shards, err := h.shards(ctx, job)
+	if err != nil {
+		return nil, err
 	}
-	res := &PlanResult{Run: id, Status: job.Run.Status, Shards: make([]Shard, shards)}
-	for n := range res.Shards {
-		res.Shards[n] = Shard{Run: id, Shard: n}
+	res := &PlanResult{Run: id, Status: job.Run.Status, Shards: make([]Shard, len(shards))}
+	for i, n := range shards {
+		res.Shards[i] = Shard{Run: id, Shard: n}
 	}
 	return res, nil
+}
+
+// shards are those that there is work to do on: all of a new run, and of one that goes on those that are not done.
+func (h *Handler) shards(ctx context.Context, job *run.Job) ([]int, error) {
+	switch {
+	case job.Run.Status == sheet.Cancelled || job.Run.Status == sheet.Paused:
+		return nil, nil
+	case job.Run.Execution() > 0:
+		return job.Unfinished(ctx, h.Store)
+	}
+	all := make([]int, job.Run.Shards)
+	for n := range all {
+		all[n] = n
+	}
+	return all, nil
 }

@@ -29,6 +29,13 @@ type keyIndex struct {
 	seg    [segments]segment
 }
 
+func newKeyIndex(opts SealOptions) *keyIndex {
+	if opts.KeyBudget == 0 {
+		return &keyIndex{budget: DefaultKeyBudget}
+	}
+	return &keyIndex{budget: opts.KeyBudget}
+}
+
 // segment is an open-addressing table. rows[i] is the row's number plus one; 0 is a free slot.
 type segment struct {
 	digests [][16]byte

@@ -15,11 +15,33 @@ import (
 // Manifest returns the entries of all pages, checked against the digest of the sealed input. About 100 bytes of
 // memory per page; shards use ManifestRange. What does not agree is a *PageError with Page -1.
 func Manifest(ctx context.Context, st *store.Store, run string, in Sealed) ([]PageRef, error) {
+	if len(in.Parts) == 0 {
+		return manifestOf(ctx, st, run, in, 0)
+	}
+	var all []PageRef
+	first := int64(0)
+	for _, part := range in.Parts {
+		refs, err := manifestOf(ctx, st, under(run, part.Name), in.alone(part), first)
+		if err != nil {
+			return nil, err
+		}
+		for n := range refs {
+			if part.Name != "" {
+				refs[n].Part, refs[n].Number = part.Name, n
+			}
+		}
+		all, first = append(all, refs...), first+part.Rows
+	}
+	return all, nil
+}
+
+// manifestOf reads the entries of one part, the first row of which has this ordinal.
+func manifestOf(ctx context.Context, st *store.Store, run string, in Sealed, first int64) ([]PageRef, error) {
 	refs, err := ManifestRange(ctx, st, run, in, 0, in.Pages)
 	if err != nil {
 		return nil, err
 	}
-	sum, rows := sha256.New(), int64(0)
+	sum, rows := sha256.New(), first
 	for i, ref := range refs {
 		if ref.First != rows || ref.Rows < 1 {
 			return nil, &PageError{Page: i, Reason: fmt.Sprintf("begins at row %d in the manifest and should begin at %d", ref.First, rows)}
@@ -27,7 +49,7 @@ func Manifest(ctx context.Context, st *store.Store, run string, in Sealed) ([]Pa
 		rows += int64(ref.Rows)
 		addRef(sum, ref)
 	}
-	if rows != in.Rows {
+	if rows -= first; rows != in.Rows {
 		return nil, &PageError{Page: -1, Reason: fmt.Sprintf("lists %d rows and should list %d", rows, in.Rows)}
 	}
 	if got := inputDigest(sum, in.Columns); got != in.Digest {

@@ -109,7 +109,11 @@ func pageDigest(plain []byte) string {
 // ReadPage reads page n of the run's sealed input and checks it against its entry in the manifest (H8). A page that
 // is missing or different is a *PageError; other errors are the store's.
 func ReadPage(ctx context.Context, st *store.Store, run string, ref PageRef, n int) (Page, error) {
-	framed, _, err := st.Load(ctx, pageKey(run, n))
+	key := pageKey(run, n)
+	if ref.Part != "" {
+		key = pageKey(under(run, ref.Part), ref.Number)
+	}
+	framed, _, err := st.Load(ctx, key)
 	switch {
 	case errors.Is(err, table.ErrNotFound):
 		return Page{}, &PageError{Page: n, Reason: "is missing"}

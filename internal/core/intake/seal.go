@@ -29,6 +29,8 @@ type SealOptions struct {
 	KeyBudget int64
 	// Progress is told the number of rows read so far, after each page.
 	Progress func(rows int64)
+
+	known *known // of an extension
 }
 
 // Seal reads the source to its end and makes it the run's input: pages of the rows that identity keeps, written
@@ -72,34 +74,36 @@ func stage(ctx context.Context, st *store.Store, run string, version int64, src 
 
 // read takes the source to its end and returns when all of its pages are durable.
 func (s *stager) read(src Source, keys *keyer, opts SealOptions) (Sealed, error) {
-	index := &keyIndex{budget: opts.KeyBudget}
-	if index.budget == 0 {
-		index.budget = DefaultKeyBudget
+	before := opts.known
+	if before == nil {
+		before = &known{index: newKeyIndex(opts)}
 	}
 	progress := opts.Progress
 	if progress == nil {
 		progress = func(int64) {}
 	}
 	out := Sealed{HasPosition: true, Typed: src.Typed()}
-	d := s.draft(0)
+	d := s.draft(before.rows)
 	for s.ctx.Err() == nil {
 		row, err := src.Next()
 		if errors.Is(err, io.EOF) {
-			return s.end(src, d, progress, out)
+			if err := before.complete(out.Total); err != nil {
+				return out, s.abort(err)
+			}
+			return s.end(src, d, progress, out, before)
 		}
 		if err != nil {
 			return out, s.abort(err)
 		}
-		at := out.Total
+		at := before.total + out.Total
 		out.Total++
-		dup, err := s.isDuplicate(keys, index, src.Columns(), row, at)
-		if err == nil && !dup {
-			s.row, err = appendRow(s.row[:0], src.Columns(), row.Values)
-		}
+		what, err := s.judge(src, keys, before, row, at)
 		switch {
 		case err != nil:
-			return out, s.abort(fmt.Errorf("row %d (%s): %w", at+1, rowPlace(src, row), err))
-		case dup:
+			return out, s.stop(err)
+		case what == passed:
+			continue
+		case what == duplicate:
 			out.Duplicates++
 			if err := s.fullDuplicates(); err != nil {
 				return out, s.stop(err)
@@ -107,7 +111,7 @@ func (s *stager) read(src Source, keys *keyer, opts SealOptions) (Sealed, error)
 			continue
 		}
 		if d.full(len(s.row)) {
-			d = s.turn(d, src.Columns(), out.Rows)
+			d = s.turn(d, src.Columns(), before.rows+out.Rows)
 			progress(at)
 		}
 		d.add(s.row, at)
@@ -116,12 +120,48 @@ func (s *stager) read(src Source, keys *keyer, opts SealOptions) (Sealed, error)
 	return out, s.group.Wait() // why the context is done
 }
 
-func (s *stager) end(src Source, d *draft, progress func(int64), out Sealed) (Sealed, error) {
+// fate is what becomes of a row of the source.
+type fate int
+
+const (
+	kept      fate = iota
+	duplicate      // an earlier row has its key
+	passed         // it is one that the input has already
+)
+
+// judge decides about a row; one that is kept is in s.row, as JSON.
+func (s *stager) judge(src Source, keys *keyer, before *known, row Row, at int64) (fate, error) {
+	what := kept
+	known, refused, failed := before.passed(row, at)
+	switch {
+	case failed != nil:
+		return what, failed
+	case refused == nil && known:
+		return passed, nil
+	case refused == nil:
+		var dup bool
+		if dup, refused = s.isDuplicate(keys, before.index, src.Columns(), row, at); dup {
+			return duplicate, nil
+		}
+	}
+	if refused == nil {
+		s.row, refused = appendRow(s.row[:0], src.Columns(), row.Values)
+	}
+	if refused != nil {
+		return what, refusal{fmt.Errorf("row %d (%s): %w", at+1, rowPlace(src, row), refused)}
+	}
+	return what, nil
+}
+
+func (s *stager) end(src Source, d *draft, progress func(int64), out Sealed, before *known) (Sealed, error) {
 	out.Columns = append([]string{}, src.Columns()...)
 	if len(d.ends) > 0 {
-		s.turn(d, out.Columns, out.Rows)
+		s.turn(d, out.Columns, before.rows+out.Rows)
 	}
 	progress(out.Total)
+	if before.next != nil {
+		out.Total -= before.rows // they were counted when they came
+	}
 	if g, ok := src.(Digester); ok {
 		out.SourceDigest = g.SourceDigest()
 	}
@@ -129,6 +169,9 @@ func (s *stager) end(src Source, d *draft, progress func(int64), out Sealed) (Se
 }
 
 func rowPlace(src Source, row Row) string {
+	if a, ok := src.(*alignedSource); ok {
+		src = a.Source
+	}
 	if _, array := src.(*arraySource); array {
 		return fmt.Sprintf("element %d", row.Line)
 	}

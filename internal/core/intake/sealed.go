@@ -12,6 +12,7 @@ type Sealed struct {
 	SourceDigest string   `json:"sourceDigest"` // of the source's bytes
 	HasPosition  bool     `json:"hasPosition"`  // the source's own row numbers are known
 	Typed        bool     `json:"typed"`
+	Parts        []Part   `json:"parts,omitempty"` // of an input that was extended: what it consists of, in order
 }
 
 // PageRef is a sealed page's entry in the manifest.
@@ -19,6 +20,9 @@ type PageRef struct {
 	First  int64  `json:"first"` // ordinal of its first row among the kept rows
 	Rows   int    `json:"rows"`
 	Digest string `json:"digest"`
+
+	Part   string `json:"-"` // name of the part that it belongs to
+	Number int    `json:"-"` // of the page in its part, if that is not the first
 }
 
 // Page is a sealed page, decoded. Row i of the page has ordinal First+i.

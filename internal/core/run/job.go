@@ -172,8 +172,15 @@ func (j *Job) usedProviders(known resolver.Set) map[string]*mapspec.Provider {
 	return used
 }
 
-// shardPages is the range of pages of a shard: the pages are dealt out evenly, in order.
+// shardPages is the range of pages of a shard: the pages are dealt out evenly, in order, and so are those of an extension,
+// to shards of their own.
 func (j *Job) shardPages(shard int) (first, end int) {
+	if ends := j.Run.ShardEnds; len(ends) > 0 {
+		if shard > 0 {
+			first = ends[shard-1]
+		}
+		return first, ends[shard]
+	}
 	n := len(j.manifest)
 	return n * shard / j.Run.Shards, n * (shard + 1) / j.Run.Shards
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -247,7 +248,7 @@ func sameSource(rec *sheet.Run, sealed intake.Sealed, src openedSource) error {
 			return err
 		}
 	}
-	if src.digest() != sealed.SourceDigest {
+	if !slices.ContainsFunc(sealed.AllParts(), func(p intake.Part) bool { return p.SourceDigest == src.digest() }) {
 		return fmt.Errorf("run %q %w: it was started with another input; choose another --run, or `sluice resume %s` to go on with the sealed input",
 			rec.ID, ErrOtherRun, rec.ID)
 	}

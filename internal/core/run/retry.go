@@ -156,10 +156,8 @@ func holdStill(ctx context.Context, st *store.Store, id string, retry *sheet.Ret
 			return
 		}
 		reopen(r)
-		if !r.WholeAt.IsZero() { // the steps of `finish` that were begun told of another end
-			r.WholeAt, r.Endings = time.Time{}, r.Endings+1
-		}
-		r.Status, r.Pause, r.Finish = sheet.Paused, &sheet.Pause{Reason: retrying, At: now}, nil
+		anew(r)
+		r.Status, r.Pause = sheet.Paused, &sheet.Pause{Reason: retrying, At: now}
 	})
 }
 

@@ -35,16 +35,17 @@ func Standing(ctx context.Context, st *store.Store, r *sheet.Run) (sheet.Status,
 	return sheet.Parked, wake, nil
 }
 
-// Worked reports whether every shard is done.
-func (j *Job) Worked(ctx context.Context, st *store.Store) (bool, error) {
+// Unfinished are the shards that are not done.
+func (j *Job) Unfinished(ctx context.Context, st *store.Store) ([]int, error) {
+	var shards []int
 	for shard := range j.Run.Shards {
 		cp, err := sheet.LoadCheckpoint(ctx, st, j.Run.ID, shard)
-		if errors.Is(err, table.ErrNotFound) || err == nil && cp.Status != sheet.ShardDone {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
+		switch {
+		case errors.Is(err, table.ErrNotFound), err == nil && cp.Status != sheet.ShardDone:
+			shards = append(shards, shard)
+		case err != nil:
+			return nil, err
 		}
 	}
-	return true, nil
+	return shards, nil
 }

@@ -58,6 +58,7 @@ type Run struct {
 	Source      *Source       `json:"source,omitempty"` // nil: read by the process that started the run
 	Sealed      intake.Sealed `json:"sealed"`
 	Shards      int           `json:"shards"`
+	ShardEnds   []int         `json:"shardEnds,omitempty"` // of a run that was extended: where each shard's pages end; else they are dealt evenly
 	Concurrency int           `json:"concurrency,omitempty"`
 	Force       bool          `json:"force,omitempty"`
 	Out         string        `json:"out,omitempty"`
