@@ -37,7 +37,7 @@ race: go-is-there cc-is-there ## Tests with the race detector; PKG=./internal/co
 e2e: go-is-there ## The built programs over real sockets: the demo, kills, limits, outages, memory (about two minutes)
 	$(GO) test -timeout 15m $(TESTFLAGS) ./e2e/laptop
 
-page: go-is-there browser-is-there ## The page in a real browser, without a window (about a minute)
+page: go-is-there browser-is-there ## The page in a real browser, without a window (about two minutes)
 	$(GO) test -timeout 10m $(TESTFLAGS) ./e2e/page
 
 cloud: go-is-there node-is-there ## Deploys to an emulator of AWS, and runs the demo and more there (about ten minutes the first time)

@@ -29,6 +29,7 @@ func TestARowThatWaitsIsAnswered(t *testing.T) {
 	b := newTab(t)
 	b.open(s.runPage("monday"))
 	b.sees(".others", "3 rows wait for an answer.")
+	b.sees(".notice", "The run goes on with an answer, or by itself")
 	b.click(".others a")
 	b.sees("table.rows", "approved: waits for an answer to approve-<b>bob</b>, until")
 	b.picture("waiting")
@@ -89,4 +90,50 @@ func TestFailedRowsAreRetried(t *testing.T) {
 	b.sees(".head .badge", "completed")
 	b.until("the rows are read again", `document.querySelectorAll("table.rows tbody .s-completed").length === 2`)
 	b.quiet(s.URL)
+}
+
+// A run whose budget is spent says so, and goes on with a greater one.
+func TestABudgetIsRaised(t *testing.T) {
+	w := newWorld(t)
+	if err := w.end(w.drive(w.started("monday", mapText+"budget: {calls: 2}\nconcurrency: 1\n", "x", "ok1", "ok2", "ok3", "ok4"))); err == nil {
+		t.Fatal("the budget stopped nothing")
+	}
+	s := newSite(t, "/", w.api)
+	b := newTab(t)
+	b.open(s.runPage("monday"))
+	b.sees(".head .badge", "paused")
+	b.sees(".notice", "Paused: the budget of 2 calls is spent; raise it to go on.")
+	b.click("#do-resume")
+	b.sees("dialog", "Its budget is spent.")
+	b.keys("a lot" + kb.Enter)
+	b.sees("dialog .error", "a number above 0")
+	b.picture("raising")
+	b.do(chromedp.SetValue(chromedp.CSS("#dialog-field-0"), "100"))
+	b.click("dialog button.primary")
+	b.sees(".head .badge", "completed")
+	b.sees(".figures", "4 of 4 rows (100%)")
+	b.quiet(s.URL)
+}
+
+// What is done at the end of a run is told, with what went wrong, and what was published can be fetched.
+func TestTheStepsAtTheEndAreTold(t *testing.T) {
+	w := newWorld(t)
+	if err := w.end(w.drive(w.started("monday", mapText+`
+finish:
+  - {call: acme.get, with: {x: "fail <b>now</b>"}}
+  - publish: {name: report.txt, public: false, content: "done"}
+`, "x", "ok1"))); err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, "/", w.api)
+	b := newTab(t)
+	b.open(s.runPage("monday"))
+	b.sees(".head .badge", "completed")
+	b.sees(".notice.n-warn", "of the steps at the end of the run, some failed")
+	b.sees("table.finish", "acme.get")
+	b.sees("table.finish", "HTTP_422: acme answered 422 Unprocessable Entity: fail <b>now</b>")
+	b.sees("table.finish", "publish report.txt")
+	b.sees("table.finish button", "Download")
+	b.picture("steps")
+	nothingRan(b, s.URL)
 }

@@ -88,7 +88,7 @@ func TestAParkedRunSaysWhatItWaitsForAndUntilWhen(t *testing.T) {
 	s := newSite(t, "/", w.api)
 	b := newTab(t)
 	b.open(s.runPage("monday"))
-	b.sees(".notice", "Everything that is left has to wait")
+	b.sees(".notice", "Everything that is left has to wait, and all results are saved. The run goes on by itself")
 	b.until("the time left", `/\(in (19|20) min \d+ s\)/.test(document.querySelector(".notice").textContent)`)
 	b.sees("table.held", "beta")
 	until := eval[string](b, `document.querySelector("table.held time").dateTime`)

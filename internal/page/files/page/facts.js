@@ -57,11 +57,9 @@ const callsOf = (s) => [
 const enough = 1_000; // rows, for a cost by the million that is more than that of beginning
 
 function costOf(run) {
-  const { bill, budget } = run;
+  const { bill } = run;
   return [
     ["charged by the providers", money(run.stats?.costMicros)],
-    budget?.costMicros && ["budget", money(budget.costMicros)],
-    budget?.calls && ["budget, calls", count(budget.calls)],
     bill && ["AWS at list prices", dollars(bill.total), visible(bill.prices ?? "")],
     bill?.perMillionRows > 0 && run.rows >= enough && ["AWS, a million rows", dollars(bill.perMillionRows)],
   ];

@@ -118,7 +118,7 @@ function said(run, at) {
     case "staging":
       return ["calm", "The input is being read and sealed; nothing has been called yet."];
     case "parked":
-      return ["calm", run.wakeAt ? `Everything that is left has to wait. All results are saved, and the run goes on by itself ${clock(new Date(run.wakeAt), at)} (${away(new Date(run.wakeAt), at)}).` : "Everything that is left has to wait, and all results are saved."];
+      return ["calm", parkedWords(run, at)];
     case "paused":
       return ["warn", `${run.pause?.reason ? `Paused: ${visible(run.pause.reason)}.` : "Paused."} All results are saved; the run goes on when it is resumed.`];
     case "failed":
@@ -131,6 +131,13 @@ function said(run, at) {
     default:
       return ["calm", run.wholeAt ? "Every row has ended, and the table can be downloaded; the steps at the end of the run are under way." : ""];
   }
+}
+
+function parkedWords({ wakeAt, waits = {} }, at) {
+  const calm = "Everything that is left has to wait, and all results are saved.";
+  const when = wakeAt && `${clock(new Date(wakeAt), at)} (${away(new Date(wakeAt), at)})`;
+  if (waits.answers > 0) return `${calm} The run goes on with an answer${when ? `, or by itself ${when}` : ""}.`;
+  return when ? `${calm} The run goes on by itself ${when}.` : calm;
 }
 
 function progressOf() {
