@@ -40,8 +40,8 @@ type Ask struct {
 	Seen        Sample        // Adaptive: since the owner's last write
 }
 
-// Permit allows one dispatch, at At or up to Valid later, as long as the scope is not held anew. It is the proof of its
-// grant: for which scope, and up to which hold the scope was known (H12).
+// Permit allows one dispatch, at At or up to Valid later, as long as the scope is not held anew past that moment. It is the
+// proof of its grant: for which scope, and up to which hold the scope was known (H12).
 type Permit struct {
 	Scope string
 	At    time.Time

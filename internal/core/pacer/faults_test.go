@@ -160,7 +160,7 @@ func TestH12HoldOfAnotherOwnerVoidsAPermit(t *testing.T) {
 }
 
 // A permit knows up to which hold its scope was known: one that was granted behind a hold is not voided by that one, but
-// by every newer one, also if that is over by the permit's moment.
+// by every newer one that reaches past its moment.
 func TestH12PermitIsVoidAfterANewerHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tbl := memory.New()
@@ -181,9 +181,12 @@ func TestH12PermitIsVoidAfterANewerHold(t *testing.T) {
 			t.Error("void by the hold that it was granted behind")
 		}
 		hold(a, time.Millisecond)
+		if a.Check(t.Context(), g.Permits[1]) {
+			t.Error("valid within a newer hold")
+		}
 		time.Sleep(2 * time.Millisecond)
 		if a.Check(t.Context(), g.Permits[1]) {
-			t.Error("valid after a newer hold")
+			t.Error("valid after a newer hold, in which its moment lay")
 		}
 		if g := acquire(t, a, pacer.Want{N: 1, Rules: hourly}); len(g.Permits) != 1 || !a.Check(t.Context(), g.Permits[0]) {
 			t.Errorf("no fresh permit: %+v", g)

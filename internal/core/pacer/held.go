@@ -45,7 +45,7 @@ func (s *scope) check(ctx context.Context, p Permit) bool {
 	for range 2 {
 		now := time.Now()
 		s.mu.Lock()
-		void := s.hold.After(p.Hold) || now.After(p.At.Add(p.Valid))
+		void := s.hold.After(p.Hold) && s.hold.After(p.At) || now.After(p.At.Add(p.Valid))
 		stale := now.Sub(s.seenAt) > maxStale
 		s.mu.Unlock()
 		if void || !stale {

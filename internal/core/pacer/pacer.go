@@ -109,7 +109,7 @@ func (p *Pacer) Report(ctx context.Context, name string, o Observation) (time.Ti
 }
 
 // Check reports whether the permit may still be used, against state that is at most maxStale old (H12). A permit whose
-// time is over, or whose scope has been held since it was granted, is void, and a fresh one is to be acquired.
+// time is over, or whose scope has since been held past its moment, is void, and a fresh one is to be acquired.
 func (p *Pacer) Check(ctx context.Context, permit Permit) bool {
 	return p.scope(permit.Scope).check(ctx, permit)
 }
