@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"sluice/internal/answers"
+	"sluice/internal/client"
 	"sluice/internal/core/run"
 	"sluice/internal/local"
 )
@@ -15,7 +18,7 @@ type answerCmd struct {
 	Value string `arg:"" help:"The answer: JSON, or, if it is not JSON, text."`
 	ID    string `name:"run" placeholder:"RUN" help:"Only rows of this run; default: all that wait for the key."`
 	JSON  bool   `name:"json" help:"Print JSON."`
-	stateFlag
+	placeFlags
 }
 
 // Help implements kong.HelpProvider.
@@ -33,11 +36,6 @@ none does, "sluice resume" goes on with it.`
 func (c *answerCmd) Run(a *app) (err error) {
 	ctx, cancel := a.context()
 	defer cancel()
-	st, err := a.open(ctx, c.State)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
 	v, isText, err := answers.Parse(c.Value)
 	if err != nil {
 		return usage(err)
@@ -46,6 +44,18 @@ func (c *answerCmd) Run(a *app) (err error) {
 	if isText {
 		kind = "text"
 	}
+	remote, err := c.remote(a)
+	if err != nil {
+		return err
+	}
+	if remote != nil {
+		return c.answerAt(ctx, a, remote, v, kind)
+	}
+	st, err := a.open(ctx, c.dir())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
 	got, err := run.Answer(ctx, st.Store, c.Key, v, run.Whose{Run: c.ID})
 	switch {
 	case errors.Is(err, run.ErrBadAnswer), errors.Is(err, run.ErrNobodyWaits), errors.Is(err, run.ErrTooLate):
@@ -59,6 +69,22 @@ func (c *answerCmd) Run(a *app) (err error) {
 	if err == nil {
 		err = c.tellIdle(a, st, got)
 	}
+	return err
+}
+
+// answerAt answers rows of a deployment.
+func (c *answerCmd) answerAt(ctx context.Context, a *app, d *client.Client, v json.RawMessage, kind string) error {
+	told, err := d.Answer(ctx, answers.Request{Key: c.Key, Value: v, Run: c.ID})
+	got := &run.Answered{Key: told.Key, Taken: told.Taken, Already: told.Already, At: told.At, Value: told.Value}
+	switch {
+	case err != nil && client.Passing(err):
+		return fmt.Errorf("%w; it is not known whether the answer was taken: answer again", err)
+	case err != nil:
+		return remoteUsage(err)
+	case c.JSON:
+		return a.printJSON(got)
+	}
+	_, err = fmt.Fprintln(a.stdout, clean(answeredText(got, kind, time.Now())))
 	return err
 }
 
@@ -81,7 +107,7 @@ func (c *answerCmd) tellIdle(a *app, st *local.State, got *run.Answered) error {
 			continue
 		}
 		told[shard.Run] = true
-		if _, err := fmt.Fprintf(a.stdout, "nobody works on run %s now; to go on: %s\n", clean(shard.Run), work{stateDir: c.State}.resumeOf(shard.Run)); err != nil {
+		if _, err := fmt.Fprintf(a.stdout, "nobody works on run %s now; to go on: %s\n", clean(shard.Run), work{stateDir: c.dir()}.resumeOf(shard.Run)); err != nil {
 			return err
 		}
 	}

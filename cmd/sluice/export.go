@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"io"
 
 	"sluice/internal/core/export"
 )
@@ -39,7 +37,7 @@ func (c *exportCmd) Run(a *app) (err error) {
 		return err
 	}
 	if remote != nil {
-		return c.fetch(ctx, a, deployment{remote})
+		return a.fetch(ctx, deployment{remote}, c.ID, c.Out, c.Format)
 	}
 	st, err := a.open(ctx, c.dir())
 	if err != nil {
@@ -51,21 +49,4 @@ func (c *exportCmd) Run(a *app) (err error) {
 		return err
 	}
 	return a.export(ctx, st, job, c.Out, c.Format)
-}
-
-// fetch gets the table from a deployment.
-func (c *exportCmd) fetch(ctx context.Context, a *app, d deployment) error {
-	format := c.Format
-	if format == "" {
-		format, _ = export.FormatOf(c.Out) // checked
-	}
-	table, err := d.Export(ctx, c.ID, format)
-	if err != nil {
-		return d.named(err, c.ID)
-	}
-	defer table.Close()
-	return a.write(c.Out, func(w io.Writer) error {
-		_, err := io.Copy(w, table)
-		return err
-	})
 }

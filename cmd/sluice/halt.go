@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"sluice/internal/api"
+	"sluice/internal/client"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/local"
@@ -14,7 +17,7 @@ import (
 type haltFlags struct {
 	ID   string `arg:"" name:"run" help:"Id of the run."`
 	JSON bool   `name:"json" help:"Print one JSON object about the run on standard output."`
-	stateFlag
+	placeFlags
 }
 
 type cancelCmd struct{ haltFlags }
@@ -32,7 +35,7 @@ finished is kept. A row whose call was interrupted and must not be repeated says
 
 // Run implements the command.
 func (c *cancelCmd) Run(a *app) error {
-	return c.halt(a, sheet.Cancelled, (*local.State).Cancel)
+	return c.halt(a, sheet.Cancelled, (*local.State).Cancel, (*client.Client).Cancel)
 }
 
 type pauseCmd struct {
@@ -54,14 +57,24 @@ Calls under way come to their end, everything is saved, and nothing is called un
 func (c *pauseCmd) Run(a *app) error {
 	return c.halt(a, sheet.Paused, func(st *local.State, ctx context.Context, id string) (*sheet.Run, error) {
 		return st.Pause(ctx, id, c.Reason)
+	}, func(d *client.Client, ctx context.Context, id string) (api.Standing, error) {
+		return d.Pause(ctx, id, c.Reason)
 	})
 }
 
 // halt asks for what is wanted, and tells what has come of it.
-func (c *haltFlags) halt(a *app, want sheet.Status, ask func(*local.State, context.Context, string) (*sheet.Run, error)) (err error) {
+func (c *haltFlags) halt(a *app, want sheet.Status, ask func(*local.State, context.Context, string) (*sheet.Run, error),
+	askAt func(*client.Client, context.Context, string) (api.Standing, error)) (err error) {
 	ctx, cancel := a.context()
 	defer cancel()
-	st, err := a.open(ctx, c.State)
+	remote, err := c.remote(a)
+	if err != nil {
+		return err
+	}
+	if remote != nil {
+		return c.haltAt(ctx, a, deployment{remote}, want, askAt)
+	}
+	st, err := a.open(ctx, c.dir())
 	if err != nil {
 		return err
 	}
@@ -79,11 +92,44 @@ func (c *haltFlags) halt(a *app, want sheet.Status, ask func(*local.State, conte
 	case rec.Status != want:
 		return fmt.Errorf("run %s %w meanwhile: it is %s", rec.ID, run.ErrEnded, rec.Status)
 	}
+	return c.tell(a, rec, work{stateDir: c.dir()})
+}
+
+func (c *haltFlags) tell(a *app, rec *sheet.Run, w work) error {
 	if c.JSON {
 		return a.printJSON(newReport(rec, "", nil))
 	}
-	_, err = fmt.Fprintln(a.stdout, haltedText(rec, work{stateDir: c.State}))
+	_, err := fmt.Fprintln(a.stdout, haltedText(rec, w))
 	return err
+}
+
+// haltLook is how often a deployment is asked whether it has done what was wanted.
+const haltLook = 500 * time.Millisecond
+
+// haltAt is halt for a run of a deployment.
+func (c *haltFlags) haltAt(ctx context.Context, a *app, d deployment, want sheet.Status,
+	ask func(*client.Client, context.Context, string) (api.Standing, error)) error {
+	if _, err := ask(d.Client, ctx, c.ID); err != nil {
+		return d.named(err, c.ID)
+	}
+	for until := time.Now().Add(local.HaltPatience); ; {
+		v, err := d.Run(ctx, c.ID)
+		switch {
+		case err != nil:
+			return err
+		case v.Status == want:
+			return c.tell(a, recordOf(v), work{api: c.placeArg()})
+		case v.Status.Ended():
+			return fmt.Errorf("run %s %w meanwhile: it is %s", v.Run, run.ErrEnded, v.Status)
+		case time.Now().After(until):
+			return fmt.Errorf("run %s has not stopped yet; what was asked for stands; `sluice runs %s` shows when it is done", v.Run, clean(c.ID))
+		}
+		select {
+		case <-time.After(haltLook):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // haltedText says how a run stands that was cancelled or paused, and how it goes on.

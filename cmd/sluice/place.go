@@ -42,6 +42,14 @@ func (p *placeFlags) remote(a *app) (*client.Client, error) {
 	return c, usage(err)
 }
 
+// placeArg is what names the deployment on a command line; nothing, if the environment does.
+func (p *placeFlags) placeArg() string {
+	if p.API == "" {
+		return ""
+	}
+	return " --api " + quoteArg(p.API)
+}
+
 // folder is the place of a state folder.
 type folder struct{ *local.State }
 
@@ -93,9 +101,9 @@ func (f folder) look(ctx context.Context, r *sheet.Run) (entry, error) {
 	case err != nil:
 		return e, err
 	case asked.Cancel != nil:
-		e.asked = "cancelling"
+		e.asked = haltingWord("cancel")
 	case asked.Pause != nil:
-		e.asked = "pausing"
+		e.asked = haltingWord("pause")
 	}
 	return e, nil
 }
@@ -129,11 +137,25 @@ func (d deployment) named(err error, id string) error {
 
 // entryOf is a deployment's run in the terms of a listing. Somebody is at work there until a run has ended.
 func (d deployment) entryOf(v api.View) entry {
-	r := &sheet.Run{ID: v.Run, Status: v.Status, Counts: sheet.Counts{Completed: v.Completed, Failed: v.Failed}, Stats: v.Stats,
-		StartedAt: v.StartedAt, FinishedAt: v.FinishedAt, WholeAt: v.WholeAt}
-	r.Sealed.Rows, r.Sealed.Duplicates, r.Sealed.Total = v.Rows, v.Duplicates, v.Rows+v.Duplicates
+	r := recordOf(v)
 	e := entry{report: newReport(r, "", d.finished(v.Finish)), Name: v.Name, AtWork: !v.Status.Ended(), CreatedAt: instant(v.CreatedAt), WakeAt: instant(v.WakeAt),
-		Error: v.Error, Holds: v.Holds, Bill: v.Bill, created: v.CreatedAt, mapFile: v.MapName, input: v.Input}
+		Error: v.Error, Pause: v.Pause, Holds: v.Holds, Bill: v.Bill, created: v.CreatedAt, mapFile: v.MapName, input: v.Input, asked: haltingWord(v.Asked)}
+	if v.Waits != nil {
+		e.Waits = sheet.Waiting{Answers: v.Waits.Answers, Asleep: v.Waits.Asleep}
+	}
 	e.Warnings = v.Warnings
 	return e
+}
+
+// recordOf is what a deployment tells of a run, as a record.
+func recordOf(v api.View) *sheet.Run {
+	r := &sheet.Run{ID: v.Run, Name: v.Name, Status: v.Status, Counts: sheet.Counts{Completed: v.Completed, Failed: v.Failed}, Stats: v.Stats, Error: v.Error,
+		Pause: v.Pause, StartedAt: v.StartedAt, FinishedAt: v.FinishedAt, WakeAt: v.WakeAt, WholeAt: v.WholeAt}
+	r.Sealed.Rows, r.Sealed.Duplicates, r.Sealed.Total = v.Rows, v.Duplicates, v.Rows+v.Duplicates
+	return r
+}
+
+// haltingWord says for people what was asked of a run and is not done yet.
+func haltingWord(asked string) string {
+	return map[string]string{"cancel": "cancelling", "pause": "pausing"}[asked]
 }

@@ -12,7 +12,7 @@ import (
 type retryCmd struct {
 	ID string `arg:"" name:"run" help:"Id of the run."`
 	endFlags
-	stateFlag
+	placeFlags
 	Unknown     string  `enum:",repeat,accept" default:"" help:"What to do with rows that failed with OUTCOME_UNKNOWN: repeat (make the call again, though it may have been executed) or accept (take it for executed, with --value). Default: leave them as they are."`
 	Value       *string `placeholder:"JSON" help:"With --unknown accept: what the column takes as the call's result; default null."`
 	Concurrency int     `placeholder:"N" help:"Rows at work at once; default: as the run was started."`
@@ -35,11 +35,18 @@ A run that was cancelled, or has failed as a whole, goes on with the rows that h
 func (c *retryCmd) Run(a *app) error {
 	i := a.interruption()
 	defer i.end()
+	remote, err := c.remote(a)
+	if err != nil {
+		return err
+	}
+	if remote != nil {
+		return c.retryAt(a, i, deployment{remote})
+	}
 	how, out, err := c.check()
 	if err != nil {
 		return err
 	}
-	st, err := a.open(i.ctx, c.State)
+	st, err := a.open(i.ctx, c.dir())
 	if err != nil {
 		return err
 	}
@@ -80,7 +87,7 @@ func (c *retryCmd) retry(a *app, i *interruption, st *local.State, how run.Retry
 	if err != nil {
 		return err
 	}
-	w := work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.State}
+	w := work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.dir()}
 	if !c.Quiet || told.Unknown > 0 {
 		fmt.Fprint(a.stderr, retriedText(c.ID, told, w))
 	}

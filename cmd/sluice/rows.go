@@ -3,14 +3,16 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"time"
 
+	"sluice/internal/api"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
-	"sluice/internal/core/value"
 	"sluice/internal/local"
 )
 
@@ -18,7 +20,7 @@ type rowsCmd struct {
 	ID     string `arg:"" name:"run" help:"Id of the run."`
 	Status string `enum:",completed,failed,held,waiting,pending,cancelled" default:"" help:"Only rows of this status: completed, failed, held, waiting (for an answer, or asleep), pending or cancelled."`
 	JSON   bool   `name:"json" help:"Print JSON: one object per line, with input, cells and error of the row."`
-	stateFlag
+	placeFlags
 }
 
 // Help implements kong.HelpProvider.
@@ -34,7 +36,16 @@ Rows that are held or wait tell for what, and until when. It only reads, and wor
 func (c *rowsCmd) Run(a *app) (err error) {
 	ctx, cancel := a.context()
 	defer cancel()
-	st, err := a.open(ctx, c.State)
+	remote, err := c.remote(a)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(a.stdout)
+	defer func() { err = errors.Join(err, out.Flush()) }()
+	if remote != nil {
+		return c.fetch(ctx, out, deployment{remote})
+	}
+	st, err := a.open(ctx, c.dir())
 	if err != nil {
 		return err
 	}
@@ -43,15 +54,38 @@ func (c *rowsCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(a.stdout)
-	if err := c.print(ctx, out, st, job); err != nil {
-		return errors.Join(err, out.Flush())
-	}
-	return out.Flush()
+	return c.print(ctx, out, job.Run.Status, c.saved(ctx, st, job))
 }
 
-func (c *rowsCmd) print(ctx context.Context, out io.Writer, st *local.State, job *run.Job) error {
-	if job.Run.Status == sheet.Staging && !c.JSON {
+// fetch shows the rows of a deployment.
+func (c *rowsCmd) fetch(ctx context.Context, out io.Writer, d deployment) error {
+	v, err := d.Run(ctx, c.ID)
+	if err != nil {
+		return d.named(err, c.ID)
+	}
+	return c.print(ctx, out, v.Status, d.Rows(ctx, c.ID, c.Status))
+}
+
+// saved yields the rows of a state folder that are asked for.
+func (c *rowsCmd) saved(ctx context.Context, st *local.State, job *run.Job) iter.Seq2[api.Row, error] {
+	return func(yield func(api.Row, error) bool) {
+		for v, err := range job.Rows(ctx, run.Ports{Store: st.Store}) {
+			var row api.Row
+			if err == nil && c.Status != "" && v.Status != c.Status {
+				continue
+			}
+			if err == nil {
+				row, _, err = api.RowOf(v)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (c *rowsCmd) print(ctx context.Context, out io.Writer, status sheet.Status, rows iter.Seq2[api.Row, error]) error {
+	if status == sheet.Staging && !c.JSON {
 		_, err := fmt.Fprintln(out, "The run's input is still being read.")
 		return err
 	}
@@ -59,17 +93,14 @@ func (c *rowsCmd) print(ctx context.Context, out io.Writer, st *local.State, job
 		fmt.Fprintf(out, "%7s  %-9s  %s\n", "ROW", "STATUS", "CELLS, ERROR OR WAIT  |  INPUT")
 	}
 	now := time.Now()
-	for v, err := range job.Rows(ctx, run.Ports{Store: st.Store}) {
+	for row, err := range rows {
 		if err == nil {
 			err = ctx.Err()
 		}
+		if err == nil {
+			err = c.row(out, row, now)
+		}
 		if err != nil {
-			return err
-		}
-		if c.Status != "" && v.Status != c.Status {
-			continue
-		}
-		if err := c.row(out, v, now); err != nil {
 			return err
 		}
 	}
@@ -82,7 +113,7 @@ const (
 	inputWidth  = 120
 )
 
-func (c *rowsCmd) row(out io.Writer, v *run.RowView, now time.Time) error {
+func (c *rowsCmd) row(out io.Writer, v api.Row, now time.Time) error {
 	if c.JSON {
 		text, err := marshal(v)
 		if err != nil {
@@ -96,12 +127,12 @@ func (c *rowsCmd) row(out io.Writer, v *run.RowView, now time.Time) error {
 }
 
 // detail is what is most worth knowing about a row.
-func detail(v *run.RowView, now time.Time) string {
+func detail(v api.Row, now time.Time) string {
 	switch {
 	case v.Error != nil:
 		return clean(v.Error.Error())
 	case v.Held != nil:
-		return clean(fmt.Sprintf("held by %s until %s", run.ProviderOf(v.Held.Scope), clock(v.Held.Until, now)))
+		return clean(fmt.Sprintf("held by %s until %s", v.Held.Provider, clock(v.Held.Until, now)))
 	case v.Waits != nil:
 		return clean(waitText(v.Waits, now))
 	case len(v.Cells) == 0:
@@ -121,10 +152,11 @@ func waitText(w *run.WaitView, now time.Time) string {
 	return fmt.Sprintf("%s: waits for the answer to %q until %s", w.Column, w.Key, until)
 }
 
-func plainJSON(v any) string {
-	b, err := value.Encode(v)
+// plainJSON writes values on one line, sorted by name.
+func plainJSON(values map[string]json.RawMessage) string {
+	text, err := marshal(values)
 	if err != nil {
 		return clean(err.Error())
 	}
-	return jsonSafe(string(b))
+	return text
 }

@@ -23,7 +23,7 @@ type runCmd struct {
 	Tools string `placeholder:"FILE" help:"Tool catalogue (YAML or JSON); needed if the map makes calls."`
 	input
 	endFlags
-	stateFlag
+	placeFlags
 	ID          string            `name:"run" placeholder:"ID" help:"Name of the run. The same name with the same map and input goes on with it; with others it is refused. Default: a new one."`
 	Set         map[string]string `mapsep:"none" placeholder:"K=V" help:"Value of a variable of the map; may be repeated."`
 	Concurrency int               `placeholder:"N" help:"Rows at work at once; default: what the map says, or automatic."`
@@ -55,22 +55,34 @@ func (*runCmd) Help() string {
   cat leads.jsonl | sluice run upper.map.yaml --in - --out -                    from a pipe to a pipe
   sluice run leads.map.yaml --tools tools.yaml --in leads.csv --run monday --set country=AT
   sluice run leads.map.yaml --tools tools.yaml --in more.csv --run monday --extend
+  sluice run leads.map.yaml --tools tools.yaml --in leads.csv --out enriched.csv --api https://abc.execute-api.eu-central-1.amazonaws.com/v1
 
 With --extend, rows whose key the run has are duplicates; without a key in the map, the input must begin with the rows
 that the run has. The table that is written holds all rows.
 
-Ctrl-C parks the run: nothing is lost, and "sluice resume" goes on with it. A second Ctrl-C stops at once.`
+Ctrl-C parks the run: nothing is lost, and "sluice resume" goes on with it. A second Ctrl-C stops at once. A run of a
+deployment goes on there; Ctrl-C ends the watching.`
 }
 
 // Run implements the command.
 func (c *runCmd) Run(a *app) error {
 	i := a.interruption()
 	defer i.end()
+	remote, err := c.remote(a)
+	if err != nil {
+		return err
+	}
+	switch {
+	case remote != nil && c.Extend:
+		return usagef("--extend is for runs of a state folder; a deployment cannot do it yet")
+	case remote != nil:
+		return c.runAt(a, i, deployment{remote})
+	}
 	s, out, err := c.check(i.ctx, a)
 	if err != nil {
 		return err
 	}
-	st, err := a.create(i.ctx, c.State)
+	st, err := a.create(i.ctx, c.dir())
 	if err != nil {
 		return err
 	}
@@ -83,19 +95,23 @@ func (c *runCmd) check(ctx context.Context, a *app) (*spec, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	switch {
-	case c.Concurrency < 0:
-		return nil, "", usagef("--concurrency %d: it must be positive", c.Concurrency)
-	case c.Limit < 0:
-		return nil, "", usagef("--limit %d: it must be positive", c.Limit)
-	case c.Extend && c.ID == "":
-		return nil, "", usagef("--extend needs --run: which run is to be extended")
-	}
-	out, err := c.endFlags.check()
+	out, err := c.checkFlags()
 	if err != nil {
 		return nil, "", err
 	}
 	return s, out, checkSecrets(ctx, a.secretsSource(), s.m.Tools())
+}
+
+func (c *runCmd) checkFlags() (out string, err error) {
+	switch {
+	case c.Concurrency < 0:
+		return "", usagef("--concurrency %d: it must be positive", c.Concurrency)
+	case c.Limit < 0:
+		return "", usagef("--limit %d: it must be positive", c.Limit)
+	case c.Extend && c.ID == "":
+		return "", usagef("--extend needs --run: which run is to be extended")
+	}
+	return c.endFlags.check()
 }
 
 func (c *runCmd) start(a *app, i *interruption, st *local.State, s *spec, out string) error {
@@ -112,7 +128,7 @@ func (c *runCmd) start(a *app, i *interruption, st *local.State, s *spec, out st
 	if err != nil {
 		return err
 	}
-	return a.work(i, st, job, work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.State})
+	return a.work(i, st, job, work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.dir()})
 }
 
 // begin starts the run, or extends it.
@@ -181,7 +197,7 @@ func atWork(err error, id string) error {
 type resumeCmd struct {
 	ID string `arg:"" name:"run" help:"Id of the run."`
 	endFlags
-	stateFlag
+	placeFlags
 	Concurrency int     `placeholder:"N" help:"Rows at work at once; default: as the run was started."`
 	BudgetCalls int64   `placeholder:"N" help:"Calls that the run may dispatch in all, instead of what its map allows."`
 	BudgetCost  float64 `placeholder:"X" help:"What the run may cost in all, in the money unit of its tools, instead of what its map allows."`
@@ -204,11 +220,18 @@ its failed rows again.`
 func (c *resumeCmd) Run(a *app) error {
 	i := a.interruption()
 	defer i.end()
+	remote, err := c.remote(a)
+	if err != nil {
+		return err
+	}
+	if remote != nil {
+		return c.resumeAt(a, i, deployment{remote})
+	}
 	out, err := c.check()
 	if err != nil {
 		return err
 	}
-	st, err := a.open(i.ctx, c.State)
+	st, err := a.open(i.ctx, c.dir())
 	if err != nil {
 		return err
 	}
@@ -241,7 +264,7 @@ func (c *resumeCmd) resume(a *app, i *interruption, st *local.State, out string)
 	if job.Run.Status == sheet.Staging {
 		return usagef("run %s: its input was not read to the end; start it again with the same `sluice run ... --run %s`", c.ID, c.ID)
 	}
-	w := work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.State, again: true,
+	w := work{endFlags: c.endFlags, out: out, concurrency: c.Concurrency, stateDir: c.dir(), again: true,
 		raise: sheet.Budget{Calls: c.BudgetCalls, CostMicros: int64(math.Round(c.BudgetCost * 1e6))}}
 	if !w.ended(job) {
 		if err := checkSecrets(i.ctx, a.secretsSource(), job.CalledTools(st.Resolvers)); err != nil {

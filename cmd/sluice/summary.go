@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -22,22 +23,27 @@ func (a *app) summary(ctx context.Context, st *local.State, job *run.Job, w work
 	var b strings.Builder
 	writeSummary(&b, job.Run)
 	if job.Run.Counts.Failed > 0 {
-		if err := writeErrors(ctx, &b, st, job); err != nil {
+		if err := writeErrors(&b, faults(ctx, st, job)); err != nil {
 			return err
 		}
 		fmt.Fprintf(&b, "  list them   sluice rows %s --status failed%s\n", job.Run.ID, w.stateArg())
 	}
 	writeFinish(&b, finishedIn(w.stateDir, job.Run))
+	writeOutput(&b, job.Run.ID, w, out)
+	_, err := fmt.Fprint(a.stderr, b.String())
+	return err
+}
+
+// writeOutput says where the table is.
+func writeOutput(b *strings.Builder, id string, w work, out string) {
 	switch out {
 	case "":
-		fmt.Fprintf(&b, "  output      none was asked for; sluice export %s --out FILE%s\n", job.Run.ID, w.stateArg())
+		fmt.Fprintf(b, "  output      none was asked for; sluice export %s --out FILE%s\n", id, w.stateArg())
 	case "-":
 		b.WriteString("  output      standard output\n")
 	default:
-		fmt.Fprintf(&b, "  output      %s\n", clean(out))
+		fmt.Fprintf(b, "  output      %s\n", clean(out))
 	}
-	_, err := fmt.Fprint(a.stderr, b.String())
-	return err
 }
 
 func writeSummary(b *strings.Builder, r *sheet.Run) {
@@ -54,6 +60,9 @@ func writeSummary(b *strings.Builder, r *sheet.Run) {
 		span(time.Duration(s.ResidentWaitMs)*time.Millisecond), span(time.Duration(s.HeldMs)*time.Millisecond))
 	fmt.Fprintf(b, "  cost        %s\n", sheet.Money(s.CostMicros))
 	writeMemory(b, s.Memory)
+	if r.Usage.Operations == 0 { // a deployment tells of it in the bill
+		return
+	}
 	fmt.Fprintf(b, "  storage     %s and %s in %s written; %s\n", plural(r.Usage.WriteUnits, "write unit", "write units"),
 		plural(r.Usage.ReadUnits, "read unit", "read units"), plural(r.Usage.ItemsWritten, "item", "items"), perRow(r))
 }
@@ -88,24 +97,42 @@ func perRow(r *sheet.Run) string {
 	return fmt.Sprintf("%.2f write units a row", float64(r.Usage.WriteUnits)/float64(r.Sealed.Rows))
 }
 
+// faults are those of the rows that have failed.
+func faults(ctx context.Context, st *local.State, job *run.Job) iter.Seq2[*sheet.Fault, error] {
+	return func(yield func(*sheet.Fault, error) bool) {
+		for v, err := range job.Rows(ctx, run.Ports{Store: st.Store}) {
+			if err == nil && v.Status != run.StatusFailed {
+				continue
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(v.Error, nil) {
+				return
+			}
+		}
+	}
+}
+
 // writeErrors lists the most frequent errors of failed rows. Messages that differ only in their row's data are
 // counted under their code, with one of them as example.
-func writeErrors(ctx context.Context, b *strings.Builder, st *local.State, job *run.Job) error {
+func writeErrors(b *strings.Builder, failed iter.Seq2[*sheet.Fault, error]) error {
 	type kind struct {
 		key, example string
 		rows         int64
 	}
 	kinds := map[string]*kind{}
-	for v, err := range job.Rows(ctx, run.Ports{Store: st.Store}) {
+	for fault, err := range failed {
 		if err != nil {
 			return err
 		}
-		if v.Status != run.StatusFailed || v.Error == nil {
+		if fault == nil {
 			continue
 		}
-		key := v.Error.Column + ": " + v.Error.Code
+		key := fault.Column + ": " + fault.Code
 		if kinds[key] == nil {
-			kinds[key] = &kind{key: key, example: v.Error.Message}
+			kinds[key] = &kind{key: key, example: fault.Message}
 		}
 		kinds[key].rows++
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"sluice/internal/api"
+	"sluice/internal/client"
 	"sluice/internal/core/call"
 	"sluice/internal/core/mapspec"
 	"sluice/internal/core/value"
@@ -25,7 +27,7 @@ type toolsCmd struct {
 	Tool  string            `arg:"" help:"Name of the tool, such as acme.company."`
 	Tools string            `required:"" placeholder:"FILE" help:"Tool catalogue."`
 	With  map[string]string `mapsep:"none" placeholder:"K=V" help:"Input of the call; may be repeated. Numbers, booleans, lists and maps are read as the tool declares them."`
-	stateFlag
+	placeFlags
 }
 
 // Help implements kong.HelpProvider.
@@ -42,7 +44,7 @@ nothing is cached, and a failure is not tried again. The exit code is 1 if the c
 func (c *toolsCmd) Run(a *app) (err error) {
 	ctx, cancel := a.context()
 	defer cancel()
-	tools, _, err := loadTools(c.Tools)
+	tools, text, err := loadTools(c.Tools)
 	if err != nil {
 		return err
 	}
@@ -54,10 +56,21 @@ func (c *toolsCmd) Run(a *app) (err error) {
 	if err != nil {
 		return usage(err)
 	}
+	remote, err := c.remote(a)
+	if err != nil {
+		return err
+	}
+	if remote != nil { // its secrets are there
+		answer, err := c.call(ctx, a, client.Tools{Client: remote, File: api.Catalogue{Name: baseName(c.Tools), Text: string(text)}}, in)
+		if err != nil {
+			return remoteUsage(err)
+		}
+		return c.print(a, answer)
+	}
 	if err := checkSecrets(ctx, a.secretsSource(), map[string]*mapspec.Tool{c.Tool: tool}); err != nil {
 		return err
 	}
-	st, err := a.create(ctx, c.State)
+	st, err := a.create(ctx, c.dir())
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ type work struct {
 	out         string // checked; empty: that of the record
 	concurrency int
 	stateDir    string
+	api         string       // of a run of a deployment: the words that name it
 	again       bool         // a run that failed is tried again, one that was cancelled goes on
 	raise       sheet.Budget // with again: instead of what the map allows
 }
@@ -151,9 +152,10 @@ func (w work) resume(job *run.Job) string { return w.resumeOf(job.Run.ID) }
 
 func (w work) resumeOf(id string) string { return "sluice resume " + id + w.stateArg() }
 
+// stateArg is what names the place of the run on a command line.
 func (w work) stateArg() string {
-	if w.stateDir == local.DefaultDir {
-		return ""
+	if w.stateDir == local.DefaultDir || w.stateDir == "" {
+		return w.api
 	}
 	return " --state " + quoteArg(w.stateDir)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,31 @@ func TestDemoTableIsRight(t *testing.T) {
 		t.Errorf("holds and parks are not told:\n%s", p.err)
 	}
 	agree(t, s, r, sim.requests())
+}
+
+var serving = regexp.MustCompile(`serving (http://\S+),`)
+
+// The same demo through a server on the same machine: the same final table.
+func TestDemoTableIsRightThroughAServer(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	sim, args := d.demo(providersim.Demo())
+	server := d.sluice("serve", "--addr", "127.0.0.1:0")
+	var url string
+	eventually(t, demoLasts, "it serves", func() bool {
+		if found := serving.FindStringSubmatch(server.err.String()); found != nil {
+			url = found[1]
+		}
+		return url != ""
+	})
+	p := d.sluice(append(args, "--api", url)...).want(3, demoLasts)
+	expectedTable(t, d.read("enriched.csv"))
+	sim.neverTooFast()
+	s := p.summary()
+	if s.Status != "completed" || s.Parks < 1 || !strings.Contains(p.err.String(), "parked until ") {
+		t.Errorf("%+v; it said\n%s", s, p.err)
+	}
+	agree(t, s, sim.report(), sim.requests())
 }
 
 // agree compares what the program says with what the providers saw.

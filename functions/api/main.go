@@ -31,7 +31,7 @@ func main() {
 		Starter: &start.Starter{Store: f.Store, Executions: executions, Accept: start.ForCloud(f.AllowPublic), Resolvers: resolvers.All()},
 		Kicker: &steer.Steer{Store: f.Store, Executions: executions, Settings: runmap.Settings(),
 			Ending: &ending.Ending{Store: f.Store, Announcer: bus.EventBridge{Client: eventbridge.NewFromConfig(f.AWS), Bus: f.Bus}}},
-		Links:       behind.Links{Presigner: f.Blobs},
+		Links:       behind.Links{Presigner: f.Blobs, Store: f.Store},
 		Tools:       behind.Tools{Invoker: awslambda.New(f.AWS, f.Toolexec), Store: f.Store, Blobs: f.Store.Blobs},
 		Desk:        desk,
 		AnswerPage:  answers.NewPage(desk, f.Log),

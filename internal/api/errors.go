@@ -56,6 +56,11 @@ func problem(status int, code, format string, args ...any) error {
 	return &problemError{status, ErrorDetail{Code: code, Message: fmt.Sprintf(format, args...)}}
 }
 
+// TableTooLarge is the error of a table that cannot be written while somebody waits for it.
+func TableTooLarge(format string) error {
+	return problem(http.StatusRequestEntityTooLarge, TooLarge, "the table is too large to be written as %s while you wait; a completed run has it as csv, and `sluice rows` shows any", format)
+}
+
 // failure says what an error means to the caller. What went wrong inside is logged, and not told.
 func (h *Handler) failure(r *http.Request, err error) answer {
 	status, detail := h.meaning(r, err)

@@ -131,7 +131,8 @@ func limit(given string, otherwise, most int) (int, error) {
 // linksFor is how long a download may begin after it was asked for.
 const linksFor = 15 * time.Minute
 
-// exportRun answers GET /runs/{id}/export with a link to the finished table; 409 while there is none (H8).
+// exportRun answers GET /runs/{id}/export with a link to the finished table; 409 while there is none (H8). That of a cancelled
+// run says of every row how it stands.
 func (h *Handler) exportRun(r *http.Request) (answer, error) {
 	q, err := query(r, "format")
 	if err != nil {
@@ -150,7 +151,7 @@ func (h *Handler) exportRun(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	switch {
-	case rec.Whole():
+	case rec.Whole(), rec.Status == sheet.Cancelled && !rec.StartedAt.IsZero():
 	case rec.Status == sheet.Failed:
 		return answer{}, problem(http.StatusConflict, NotCompleted, "the run has failed and has no finished table: %s", rec.Error)
 	default:

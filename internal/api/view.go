@@ -36,7 +36,7 @@ type View struct {
 
 	// Of one run, not in lists.
 	Finish []Step     `json:"finish,omitempty"` // what became of the map's `finish`
-	Asked  string     `json:"asked,omitempty"`  // cancel or pause: it is wanted, and not done yet
+	Asked  string     `json:"asked,omitempty"`  // cancel, pause or retry: it is wanted, and not done yet
 	Holds  []run.Hold `json:"holds,omitempty"`  // what rows wait for
 	Waits  *Waits     `json:"waits,omitempty"`  // how many rows wait for something else
 	Bill   *cost.Bill `json:"bill,omitempty"`   // so far, at list prices
@@ -104,6 +104,8 @@ func DetailOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) 
 	case err != nil:
 	case asked.Cancel != nil:
 		v.Asked = "cancel"
+	case asked.Retries():
+		v.Asked = "retry"
 	case asked.Pause != nil && v.Status != sheet.Paused:
 		v.Asked = "pause"
 	}

@@ -43,6 +43,16 @@ func (c *Client) tries() int {
 	return firstTries
 }
 
+// Passing reports whether an error is of a kind that passes: the API is away, or busy.
+func Passing(err error) bool {
+	var enough stop
+	if errors.As(err, &enough) {
+		err = enough.error
+	}
+	_, again := passing(err, false)
+	return again
+}
+
 // passing tells whether it is worth asking again, and after which wait at least. Where asking twice might do something
 // twice, it must be known that nothing was done.
 func passing(err error, once bool) (wait time.Duration, again bool) {

@@ -69,7 +69,7 @@ func (signer) PresignGet(_ context.Context, name, filename string, _ time.Durati
 func deployed(t *testing.T) (ask func(events.APIGatewayProxyRequest) (int, map[string]any), st *store.Store, e *executions) {
 	st, e = &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}, &executions{}
 	f := Function{api.New(api.Ports{Store: st, Starter: &start.Starter{Store: st, Executions: e, Accept: start.ForCloud(false)},
-		Kicker: &steer.Steer{Store: st, Executions: e, Ending: &ending.Ending{Store: st, Announcer: e}}, Links: Links{signer{}}, Log: slog.New(slog.DiscardHandler)})}
+		Kicker: &steer.Steer{Store: st, Executions: e, Ending: &ending.Ending{Store: st, Announcer: e}}, Links: Links{Presigner: signer{}, Store: st}, Log: slog.New(slog.DiscardHandler)})}
 	return func(in events.APIGatewayProxyRequest) (int, map[string]any) {
 		t.Helper()
 		res, err := f.Handle(t.Context(), in)
@@ -129,7 +129,7 @@ func TestQueriesAndPathsThroughAPIGateway(t *testing.T) {
 }
 
 func TestFilesAreSignedURLsOfTheBucket(t *testing.T) {
-	l := Links{signer{}}
+	l := Links{Presigner: signer{}}
 	up, err := l.Upload(t.Context(), "uploads/a/in.csv", 9, time.Hour)
 	want := api.Link{Method: "PUT", URL: "https://bucket/uploads/a/in.csv?signature=hush", Header: map[string]string{"Content-Length": "9"}}
 	if diff := cmp.Diff(want, up); err != nil || diff != "" {
@@ -187,5 +187,61 @@ func TestBodiesThatAreNoTextAreEncoded(t *testing.T) {
 	res, err := f.Handle(t.Context(), events.APIGatewayProxyRequest{HTTPMethod: "POST", Path: "/", Body: "x"})
 	if err != nil || res.StatusCode != http.StatusTeapot || !res.IsBase64Encoded || res.Body != "eP8=" || res.Headers["Vary"] != "a, b" {
 		t.Errorf("%+v %v", res, err)
+	}
+}
+
+// A table that was not written when the run ended is written when it is asked for, once.
+func TestTablesThatAreWrittenWhenTheyAreAskedFor(t *testing.T) {
+	ask, st, _ := deployed(t)
+	get := func(path string) string {
+		t.Helper()
+		status, out := ask(events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: path, QueryStringParameters: map[string]string{"format": "jsonl"}})
+		link, _ := out["url"].(string)
+		name, ok := strings.CutPrefix(link, "https://bucket/")
+		if status != 200 || !ok || !strings.Contains(link, "?as=") {
+			t.Fatalf("%d %v", status, out)
+		}
+		name, _, _ = strings.Cut(name, "?")
+		object, err := st.Blobs.Get(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	begin := func(id string) *run.Job {
+		t.Helper()
+		body := `{"run":"` + id + `","map":"version: 1\ncolumns: [{name: y, value: \"${row.x}\"}]\n","rows":[{"x":1}]}`
+		ask(events.APIGatewayProxyRequest{HTTPMethod: "POST", Path: "/runs", Body: body, Headers: map[string]string{"content-type": "application/json"}})
+		job, err := run.Plan(t.Context(), st, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return job
+	}
+	job, ports := begin("done"), run.Ports{Store: st, Owner: "o"}
+	if _, err := job.Slice(t.Context(), ports, 0, run.Settings{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := job.Finish(t.Context(), ports, run.Settings{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := get("/runs/done/export"); got != `{"x":1,"y":1}`+"\n" {
+			t.Errorf("%q", got)
+		}
+	}
+	begin("stopped")
+	if err := run.Cancel(t.Context(), st, "stopped"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Settle(t.Context(), ports, run.Settings{}, "stopped"); err != nil {
+		t.Fatal(err)
+	}
+	if got := get("/runs/stopped/export"); !strings.Contains(got, `"_status":"cancelled"`) {
+		t.Errorf("%q", got)
 	}
 }
