@@ -25,6 +25,7 @@ type past struct {
 type pastPage struct {
 	state *sheet.Page
 	dirty *sheet.Position
+	saved bool // as a whole, before what the journal says of it
 }
 
 // replay rebuilds the pages that the journal speaks of: their saved state, and every entry since. It is the same
@@ -93,7 +94,7 @@ func (x *past) apply(ctx context.Context, p Ports, e *sheet.Entry, at sheet.Posi
 		if err != nil {
 			return err
 		}
-		page = &pastPage{state: state}
+		page = &pastPage{state: state, saved: state.Open() == 0}
 		x.pages[n] = page
 	}
 	if page.dirty == nil {
@@ -176,6 +177,6 @@ func (x *past) hand(p *pages) {
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers {
-		p.replayed(x.pages[n].state, x.pages[n].dirty)
+		p.replayed(x.pages[n])
 	}
 }
