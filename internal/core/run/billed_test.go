@@ -72,6 +72,22 @@ func TestBilledBatchesAreAsLargeAsTheLimit(t *testing.T) {
 	})
 }
 
+// A limit that is more than a batch is used in full as well.
+func TestBilledBatchesUseLargeLimitsInFull(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tbl table.Table) {
+		p, g := billed(t, tbl, "limits: [{rate: 100, per: 1s}]")
+		begun := time.Now()
+		p.process("one", p.plan("r", callA, rows(2000)...))
+		if took := time.Since(begun); took > 24*time.Second { // a tenth is lost to rows whose end is not durable yet
+			t.Errorf("2,000 calls at 100/s took %v", took)
+		}
+		p.site.strict(100, time.Second)
+		if len(g.calls) > 46 {
+			t.Errorf("%d batches of %v calls, want about 40 of 50", len(g.calls), g.calls)
+		}
+	})
+}
+
 // Calls that take long share what their batch costs: they wait for others for a part of what they take. Here they come
 // four a second, and each takes eight.
 func TestBilledBatchesOfSlowCallsAreShared(t *testing.T) {

@@ -231,8 +231,11 @@ func (r *row) ask(ctx context.Context, q query, with map[string]any, rec sheet.R
 		if v, ok := r.s.caller.memo.Get(kept); ok {
 			var err error
 			r.s.tally.reused.Add(1)
+			if rec.Shared = kept; string(v) == rejected {
+				rec.Rejected = true
+				return rec, result{}
+			}
 			rec.Value, err = r.s.job.cell(ctx, r.s.ports.Store, v)
-			rec.Shared = kept
 			return rec, result{err: err}
 		}
 	}
@@ -249,7 +252,7 @@ func (r *row) ask(ctx context.Context, q query, with map[string]any, rec sheet.R
 	default:
 		r.accept(&rec, f.value, with, step)
 	}
-	if rec.Error == nil && !rec.Rejected {
+	if rec.Error == nil {
 		rec.Shared = kept
 	}
 	return rec, result{}

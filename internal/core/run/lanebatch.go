@@ -63,10 +63,12 @@ func newBatching(p *mapspec.Provider, linger, budget time.Duration) batching {
 func (b *batching) room(now time.Time, waiting int) (calls int, wait time.Duration) {
 	calls = batchSize
 	for _, w := range b.limits {
-		free, most := w.free(now, b.parcels), min(waiting, batchSize)
+		free, most := w.free(now, b.parcels), min(waiting, w.batch())
 		switch {
-		case w.short && free < min(most, w.rate):
-			wait = max(wait, w.frees(now, b.parcels, min(most, w.rate)-free))
+		case w.short && free < most:
+			wait = max(wait, w.frees(now, b.parcels, most-free))
+		case w.short:
+			free = min(free, w.batch())
 		case !w.short && free <= 0 && b.flying > 0:
 			wait = max(wait, w.frees(now, b.parcels, 1-free))
 		case !w.short:
@@ -75,6 +77,12 @@ func (b *batching) room(now time.Time, waiting int) (calls int, wait time.Durati
 		calls = min(calls, free)
 	}
 	return calls, wait
+}
+
+// batch is how many calls of a window travel together: all, or an equal part of them, so that nothing remains.
+func (w window) batch() int {
+	parts := (w.rate + batchSize - 1) / batchSize
+	return (w.rate + parts - 1) / parts
 }
 
 // free is how many calls the window has left for this lane.

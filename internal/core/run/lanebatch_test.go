@@ -23,7 +23,8 @@ func TestH17ALaneKeepsCallsThatTheGatewayWouldRefuse(t *testing.T) {
 		wait    time.Duration
 	}{
 		{"nothing was sent", []mapspec.Limit{second}, nil, 0, 99, 10, 0},
-		{"a large limit", []mapspec.Limit{{Rate: 500, Per: s}}, nil, 0, 99, batchSize, 0},
+		{"a large limit is used in equal parts", []mapspec.Limit{{Rate: 500, Per: s}}, nil, 0, 99, 63, 0},
+		{"and nothing of it remains", []mapspec.Limit{{Rate: 100, Per: s}}, []*parcel{ago(50*ms, 50)}, 1, 99, 50, 0},
 		{"the window is full", []mapspec.Limit{second}, []*parcel{ago(200*ms, 10)}, 1, 99, 0, 830 * ms},
 		{"the window is over", []mapspec.Limit{second}, []*parcel{ago(1030*ms, 10)}, 0, 99, 10, 0},
 		{"a part is free, and enough", []mapspec.Limit{second}, []*parcel{ago(200*ms, 4)}, 0, 6, 6, 0},

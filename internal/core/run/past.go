@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -160,6 +161,8 @@ func rememberPage(memo *call.Memo, page *sheet.Page) {
 		for _, rec := range row.Receipts {
 			switch {
 			case rec.Shared == "":
+			case rec.Rejected:
+				memo.Put(rec.Shared, json.RawMessage(rejected))
 			case rec.Value != nil:
 				memo.Put(rec.Shared, rec.Value)
 			case row.Status != sheet.RowOpen && row.Cells[rec.Column] != nil:

@@ -10,6 +10,9 @@ import (
 // refusal marks the key under which a definite refusal is remembered.
 const refusal = "!"
 
+// rejected is remembered of a step of a waterfall that was missing or not accepted. It is no JSON.
+const rejected = "-"
+
 // remember keeps a result for identical calls of later rows, and a definite refusal too: a provider that calls a
 // question wrong will not be asked it again.
 func (c *caller) remember(d call.Digest, a call.Answer) {

@@ -149,7 +149,7 @@ func (r *row) end(ctx context.Context, fault *sheet.Fault) verdict {
 	}
 	e := &sheet.Entry{Kind: sheet.RowEnded, Row: r.task.Row, Fault: fault}
 	if r.tail != nil {
-		e.Column, e.Step, e.Shared = r.tail.Column, r.tail.Step, r.tail.Shared
+		e.Column, e.Step, e.Rejected, e.Shared = r.tail.Column, r.tail.Step, r.tail.Rejected, r.tail.Shared
 	}
 	e.Cells = r.cells
 	if _, err := r.s.pages.append(ctx, r.page, e); err != nil {

@@ -230,3 +230,44 @@ func TestH10DefiniteRefusalsAreSharedToo(t *testing.T) {
 		}
 	})
 }
+
+// What a waterfall did not accept, or found missing, is not asked again after a park either, wherever in the row it came.
+func TestH10RejectedResultsAreSharedToo(t *testing.T) {
+	const gate = `
+version: 1
+name: rejected
+columns:
+  - {name: gate, call: b.get, with: {x: "${row.y}"}, result: "${result.x}"}
+  - name: found
+    waterfall:
+      - {call: a.get, with: {x: "${row.x}"}, accept: "${result.x == 'good'}"}
+`
+	for name, rest := range map[string]string{
+		"the last call of the row":   "    otherwise: ${row.y}\n",
+		"followed by another":        "      - {call: b.get, with: {x: \"${row.x}\"}, result: \"${result.x}\"}\n    otherwise: ${row.y}\n",
+		"followed by another column": "    otherwise: ${row.y}\n  - {name: more, call: b.get, with: {x: \"${row.y}\"}, result: \"${result.x}\"}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEveryStore(t, func(t *testing.T, tbl table.Table) {
+				w := newWorld(t, tbl)
+				w.settings.Concurrency = 1
+				w.provider.answer = scripted("b.get", "late", holds(time.Hour))
+				job := w.start("r", gate+rest, "x,y", "bad,early", "bad,late", "good,late")
+				w.parked(job)
+				got := w.finish(w.reload(job))
+				for i, line := range strings.Split(strings.TrimSpace(got), "\n")[1:] {
+					want := []string{"bad,early,early,early", "bad,late,late,late", "good,late,late,\"{\"\"x\"\":\"\"good\"\"}\""}[i]
+					if name == "followed by another" {
+						want = []string{"bad,early,early,bad", "bad,late,late,bad", want}[i]
+					}
+					if !strings.HasPrefix(line, want) {
+						t.Errorf("row %d is %s, want %s", i, line, want)
+					}
+				}
+				if bad, good := w.provider.calls("a.get", "bad"), w.provider.calls("a.get", "good"); bad != 1 || good != 1 {
+					t.Errorf("asked %d and %d times", bad, good)
+				}
+			})
+		})
+	}
+}

@@ -132,7 +132,7 @@ func (r *Row) end(e *Entry, columns int) error {
 		return fmt.Errorf("%w: row %d ends, and a cell of it is nowhere", store.ErrDamaged, e.Row)
 	}
 	if e.Shared != "" {
-		shared = append(shared, Receipt{Column: e.Column, Step: e.Step, Shared: e.Shared})
+		shared = append(shared, Receipt{Column: e.Column, Step: e.Step, Rejected: e.Rejected, Shared: e.Shared})
 	}
 	r.Fault = e.Fault
 	if e.Fault != nil {
