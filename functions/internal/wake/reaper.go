@@ -142,7 +142,7 @@ func (r *Reaper) fail(ctx context.Context, id, what, why string, report *Report)
 	if why != "" {
 		what += ": " + why
 	}
-	rec, err := r.Ending.Fail(ctx, id, what+"; what was saved can be looked at, and the run started again under another id")
+	rec, err := r.Ending.Fail(ctx, id, what+"; what was saved stays, and the run can be resumed")
 	if err != nil {
 		return err
 	}

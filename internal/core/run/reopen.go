@@ -160,7 +160,7 @@ func (x *reopener) lastStep(column int) int {
 // older makes receipts of cells that an older page keeps without: of columns before the one that has failed.
 func (x *reopener) older(row *sheet.Row, failed int) []sheet.Receipt {
 	var list []sheet.Receipt
-	for c := 0; c < min(failed, len(row.Cells)); c++ {
+	for c := range max(min(failed, len(row.Cells)), 0) {
 		known := slices.ContainsFunc(row.Receipts, func(rec sheet.Receipt) bool { return rec.Column == c })
 		if column := &x.job.Map.Columns[c]; !known && len(column.Steps) > 0 && column.Event == nil {
 			list = append(list, sheet.Receipt{Column: c}) // its value is the cell
