@@ -3,6 +3,7 @@ package secret
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -21,7 +22,7 @@ func (s shelf) Read(_ context.Context, name string) (string, error) {
 
 func TestT6CloudSecrets(t *testing.T) {
 	c := Cloud{
-		Parameters: shelf{"/sluice/acme": "p-value\n", "/sluice/none": " ", "/other": ErrDenied, "/down": errors.New("no route")},
+		Parameters: shelf{"/sluice/acme": "p-value\n", "/sluice/none": " ", "/other": ErrDenied, "/down": errors.New("no route"), "/broken": fmt.Errorf("%w: internal error", ErrFailed)},
 		Secrets: shelf{"acme": `{"key":"s-value","n":12345678901234567890,"o":{"deep":"hush"}}`, "plain": "hush-hush",
 			"arn:aws:secretsmanager:eu-west-1:1:secret:x": "by-arn"},
 	}
@@ -41,6 +42,7 @@ func TestT6CloudSecrets(t *testing.T) {
 		{"ssm:/absent", "", "does not exist", false},
 		{"ssm:/other", "", "may not read it", false},
 		{"ssm:/down", "", "cannot be read now", true},
+		{"ssm:/broken", "", "cannot be read now", true},
 		{"ssm:", "", "unknown scheme", false},
 		{"env:AWS_SECRET_ACCESS_KEY", "", "for the command line only", false},
 		{"vault:x", "", "unknown scheme", false},
@@ -54,6 +56,10 @@ func TestT6CloudSecrets(t *testing.T) {
 		var passing interface{ Temporary() bool }
 		if errors.As(err, &passing) != tt.passing {
 			t.Errorf("Resolve(%q): %v; may pass: want %v", tt.ref, err, tt.passing)
+		}
+		var told interface{ Answered() bool }
+		if answered := errors.As(err, &told) && told.Answered(); answered != (tt.ref == "ssm:/broken") {
+			t.Errorf("Resolve(%q): %v; the store's own answer: %v", tt.ref, err, answered)
 		}
 		if err != nil && (strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "sk_live")) {
 			t.Errorf("Resolve(%q): the error tells the secret: %v", tt.ref, err)

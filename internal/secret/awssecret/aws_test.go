@@ -35,6 +35,9 @@ func TestT6SecretServices(t *testing.T) {
 		case name == "busy":
 			w.WriteHeader(500)
 			_, _ = w.Write([]byte(`{"__type":"InternalServerError"}`))
+		case name == "throttled":
+			w.WriteHeader(400)
+			_, _ = w.Write([]byte(`{"__type":"ThrottlingException","message":"Rate exceeded"}`))
 		case name == "none":
 			w.WriteHeader(400)
 			_, _ = w.Write([]byte(`{"__type":"ParameterNotFound"}`))
@@ -62,8 +65,17 @@ func TestT6SecretServices(t *testing.T) {
 		if _, err := store.Read(t.Context(), "none"); !errors.Is(err, secret.ErrNotFound) {
 			t.Errorf("none: %v", err)
 		}
-		if _, err := store.Read(t.Context(), "busy"); err == nil || errors.Is(err, secret.ErrDenied) || errors.Is(err, secret.ErrNotFound) {
-			t.Errorf("busy: %v", err)
+		// What failed may pass. That the service failed is an answer; that it had too many requests is none to ours.
+		for name, answered := range map[string]bool{"busy": true, "throttled": false} {
+			if _, err := store.Read(t.Context(), name); err == nil || errors.Is(err, secret.ErrDenied) || errors.Is(err, secret.ErrNotFound) ||
+				errors.Is(err, secret.ErrFailed) != answered {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := store.Read(gone, "x"); err == nil || errors.Is(err, secret.ErrFailed) {
+			t.Errorf("no answer: %v", err)
 		}
 	}
 }
