@@ -31,7 +31,7 @@ check: go-is-there ## gofmt and go vet
 
 race: go-is-there cc-is-there ## Tests with the race detector; PKG=./internal/core/run/... for a part
 	@command -v python3 >/dev/null || echo "note: without python3, the test that examples/*.csv are what the scripts there write is skipped"
-	$(GO) test -race -timeout 9m $(TESTFLAGS) $$($(GO) list $(PKG) | grep -v /e2e/)
+	$(GO) test -race -timeout 25m $(TESTFLAGS) $$($(GO) list $(PKG) | grep -v /e2e/)
 
 # By itself: it holds the built programs against the clock, and other tests would take the processor away from them.
 e2e: go-is-there ## The built programs over real sockets: the demo, kills, limits, outages, memory (about two minutes)
