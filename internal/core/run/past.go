@@ -26,7 +26,6 @@ type past struct {
 type pastPage struct {
 	state *sheet.Page
 	dirty *sheet.Position
-	saved bool // as a whole, before what the journal says of it
 }
 
 // replay rebuilds the pages that the journal speaks of: their saved state, and every entry since. It is the same
@@ -95,7 +94,7 @@ func (x *past) apply(ctx context.Context, p Ports, e *sheet.Entry, at sheet.Posi
 		if err != nil {
 			return err
 		}
-		page = &pastPage{state: state, saved: state.Open() == 0}
+		page = &pastPage{state: state}
 		x.pages[n] = page
 	}
 	if page.dirty == nil {
@@ -180,6 +179,6 @@ func (x *past) hand(p *pages) {
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers {
-		p.replayed(x.pages[n])
+		p.replayed(x.pages[n].state, x.pages[n].dirty)
 	}
 }
