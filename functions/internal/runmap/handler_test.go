@@ -175,7 +175,8 @@ func TestARunFromPlanToFinish(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
 		p := &provider{holds: 1, until: time.Hour}
 		w := newWorld(t, p)
-		w.Settings.Linger = 0 // so that the moments are whole seconds
+		w.Settings.Linger = 0      // so that the moments are whole seconds
+		w.Settings.Concurrency = 1 // the second row comes when the first is held
 		w.register("leads-2026-01", "x\n1\n2\n")
 		var plan PlanResult
 		for range 2 { // repeating it is harmless

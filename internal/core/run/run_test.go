@@ -99,12 +99,15 @@ func TestX2ASecondSliceComesBackSoon(t *testing.T) {
 			return echo(a, nth)
 		}
 		job, began := w.start("r", callA, rows(20)...), time.Now()
+		var mu sync.Mutex
 		var looks []time.Duration
 		go func() {
 			for {
 				time.Sleep(time.Second)
 				res := w.slice(w.reload(job))
+				mu.Lock()
 				looks = append(looks, time.Since(began).Round(100*time.Millisecond))
+				mu.Unlock()
 				if res.Outcome != run.Busy {
 					return
 				}
@@ -113,6 +116,8 @@ func TestX2ASecondSliceComesBackSoon(t *testing.T) {
 		}()
 		w.slice(job) // 40 s
 		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		// A second after the first look; from then on after half of what has passed.
 		if want := "[1s 2s 3s 4.5s 6.8s 10.1s 15.2s 22.8s 34.2s 51.3s]"; fmt.Sprint(looks) != want {
 			t.Errorf("looked at %v, want %s", looks, want)
