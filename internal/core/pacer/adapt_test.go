@@ -133,3 +133,18 @@ func TestAdaptStaysWithinBounds(t *testing.T) {
 		}
 	})
 }
+
+// What was found out is told, and that there was nothing to find out yet.
+func TestFindingsAreTold(t *testing.T) {
+	var s State
+	if got := s.standing("acme-1", epoch); got.Found != nil {
+		t.Errorf("%+v", got.Found)
+	}
+	s.Adapt = &adapt{Limit: 6.7, Top: 9, Floor: int64(200 * time.Millisecond), Every: int64(250 * time.Millisecond), Test: epoch.Add(time.Minute).UnixNano(),
+		Lat: float64(30 * time.Millisecond), Best: float64(20 * time.Millisecond)}
+	want := Found{Concurrency: 6, Refused: 9, Every: 250 * time.Millisecond, RefusedAt: 200 * time.Millisecond, Test: epoch.Add(time.Minute).UTC(),
+		Latency: 30 * time.Millisecond, Best: 20 * time.Millisecond}
+	if got := s.standing("acme-1", epoch); got.Found == nil || *got.Found != want {
+		t.Errorf("%+v, want %+v", got.Found, want)
+	}
+}

@@ -56,6 +56,7 @@ type Grant struct {
 	Next    time.Time // the earliest moment of a further permit
 	AskAt   time.Time // when asking for it makes sense: a little before
 	Hold    time.Time // the scope's hold as of this grant; zero: none
+	HeldBy  Cause     // and why
 	Tight   bool      // what holds up the rest is how many calls may be in flight
 }
 
@@ -67,7 +68,7 @@ func Decide(now time.Time, s State, ask Ask) (State, Grant, bool) {
 	changed := s.recover(ask.Success)
 	g := Grant{}
 	if s.Hold > t {
-		g.Hold = time.Unix(0, s.Hold)
+		g.Hold, g.HeldBy = time.Unix(0, s.Hold), s.HeldBy
 	}
 	var every int64
 	if ask.Adaptive {

@@ -127,7 +127,7 @@ func TestH16NothingIsAskedOfTheStoreWhileHeld(t *testing.T) {
 		if n := len(tbl.Trace()) - before; n != 0 {
 			t.Errorf("%d operations while held", n)
 		}
-		if free := p.NextFree("acme"); !free.Equal(deadline.Add(-pacer.Ahead)) {
+		if free, why, _ := p.NextFree("acme"); why != pacer.Held || !free.Equal(deadline.Add(-pacer.Ahead)) {
 			t.Errorf("next free %v", free)
 		}
 		time.Sleep(time.Until(deadline))

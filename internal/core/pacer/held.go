@@ -17,10 +17,17 @@ func (s *scope) report(now time.Time, r *report) (time.Time, bool) {
 	if !r.Deadline.IsZero() && !s.hold.Before(r.Deadline) && !s.hold.Equal(s.unsaved) {
 		return s.hold, true
 	}
-	s.hold = latest(s.hold, r.Deadline) // at once, for whoever is about to dispatch
+	s.holdUntil(r.Deadline, r.cause()) // at once, for whoever is about to dispatch
 	s.queue.reports = append(s.queue.reports, r)
 	s.start()
 	return time.Time{}, false
+}
+
+// holdUntil takes note of a hold, under the lock.
+func (s *scope) holdUntil(at time.Time, by Cause) {
+	if at.After(s.hold) {
+		s.hold, s.heldBy = at, by
+	}
 }
 
 func (s *scope) answered(o Observation) {
@@ -68,7 +75,7 @@ func (s *scope) refresh(ctx context.Context) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seenAt = before
-	s.hold = latest(s.hold, moment(st.Hold))
+	s.holdUntil(moment(st.Hold), st.HeldBy)
 	return true
 }
 
@@ -81,7 +88,7 @@ func (s *scope) unwritten(now time.Time, reports []*report) {
 			}
 			r.until = latest(s.hold, now.Add(hold.Cooldown(r.Cooldown, max(s.refusals, 1), s.name)))
 		}
-		s.hold = latest(s.hold, r.until)
+		s.holdUntil(r.until, r.cause())
 		s.unsaved = s.hold
 		r.until = s.hold
 	}

@@ -72,7 +72,7 @@ func TestH17InBulkABurstThatLeavesLateMovesTheNext(t *testing.T) {
 					}
 					time.Sleep(80 * time.Millisecond) // the answers
 					p.Done("s", len(g.Permits))
-					if free := p.NextFree("s"); len(g.Permits) > 0 && free.Before(left[len(left)-1].Add(900*time.Millisecond)) {
+					if free, _, _ := p.NextFree("s"); len(g.Permits) > 0 && free.Before(left[len(left)-1].Add(900*time.Millisecond)) {
 						t.Errorf("late by %v: free again after %v", late, time.Since(free))
 					}
 					if err := p.Release(t.Context()); err != nil {

@@ -114,8 +114,10 @@ func (p *Pacer) Check(ctx context.Context, permit Permit) bool {
 	return p.scope(permit.Scope).check(ctx, permit)
 }
 
-// NextFree is when the scope can be asked again, as far as this owner knows; zero is at once.
-func (p *Pacer) NextFree(name string) time.Time { return p.scope(name).nextFree(time.Now()) }
+// NextFree is when the scope can be asked again, as far as this owner knows, and why not before; zero is at once.
+func (p *Pacer) NextFree(name string) (time.Time, Reason, Cause) {
+	return p.scope(name).nextFree(time.Now())
+}
 
 // Peek reads a scope's state, for display and Forecast. A scope that nobody used is empty.
 func (p *Pacer) Peek(ctx context.Context, name string) (State, error) {

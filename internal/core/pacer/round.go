@@ -66,7 +66,7 @@ func (s *scope) round(b batch) {
 // apply computes what the batch makes of the cached state.
 func (s *scope) apply(now time.Time, b batch) (next State, g Grant, write bool) {
 	s.mu.Lock()
-	use, success, unsaved, late, sample, tight := s.use, s.success, s.unsaved, s.late, s.sample, s.tight
+	use, success, unsaved, unsavedBy, late, sample, tight := s.use, s.success, s.unsaved, s.heldBy, s.late, s.sample, s.tight
 	s.mu.Unlock()
 	next = s.state.clone()
 	s.applied, s.sampled = 0, Sample{}
@@ -76,6 +76,9 @@ func (s *scope) apply(now time.Time, b batch) (next State, g Grant, write bool) 
 	}
 	if !unsaved.IsZero() {
 		_, changed := next.observe(now, s.name, s.owner, Observation{Deadline: unsaved})
+		if changed {
+			next.HeldBy = unsavedBy
+		}
 		write = write || changed
 	}
 	for _, r := range b.reports {
@@ -120,7 +123,7 @@ func (s *scope) finish(b batch, g Grant) {
 	if len(b.asks) == 0 {
 		s.next, s.askAt = s.next.Add(s.applied), s.askAt.Add(s.applied)
 	}
-	s.hold = latest(s.hold, moment(s.state.Hold))
+	s.holdUntil(moment(s.state.Hold), s.state.HeldBy)
 	if !s.unsaved.After(moment(s.state.Hold)) {
 		s.unsaved = time.Time{}
 	}
@@ -180,7 +183,7 @@ func divide(scope string, g Grant, asks []*ask) {
 		left[i].Scope = scope
 	}
 	for _, a := range asks {
-		a.grant = Grant{Next: g.Next, AskAt: g.AskAt, Hold: g.Hold}
+		a.grant = Grant{Next: g.Next, AskAt: g.AskAt, Hold: g.Hold, HeldBy: g.HeldBy}
 		give(a, min(a.Retries, a.N))
 	}
 	for _, a := range asks {

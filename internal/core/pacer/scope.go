@@ -23,6 +23,7 @@ type scope struct {
 	idle      *time.Timer
 	freed     chan struct{} // closed when a slot comes free, if anybody waits for one
 	hold      time.Time     // the latest known hold
+	heldBy    Cause         // and why
 	unsaved   time.Time     // a hold that could not be written yet
 	next      time.Time     // no further permit before this, under nextFor
 	askAt     time.Time     // when asking for it makes sense
@@ -58,7 +59,7 @@ func (s *scope) denied(now time.Time, w Want) (Grant, bool) {
 	s.asked = now
 	limit := now.Add(horizon(s.bulk) + s.lead)
 	if s.hold.After(limit) {
-		return Grant{Reason: Held, Next: latest(s.hold, s.next), AskAt: s.when(), Hold: s.hold}, true
+		return Grant{Reason: Held, Next: latest(s.hold, s.next), AskAt: s.when(), Hold: s.hold, HeldBy: s.heldBy}, true
 	}
 	if s.next.After(limit) && slices.Equal(s.nextFor, w.Rules) && s.next.Before(limit.Add(longest(w.Rules))) {
 		if s.nextTight {
@@ -213,11 +214,15 @@ func (s *scope) whenIdle() {
 	}
 }
 
-func (s *scope) nextFree(now time.Time) time.Time {
+func (s *scope) nextFree(now time.Time) (time.Time, Reason, Cause) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.when(); t.After(now) {
-		return t
+	t := s.when()
+	switch {
+	case !t.After(now):
+		return time.Time{}, Granted, Cause{}
+	case s.hold.After(now) && !s.hold.Before(t):
+		return t, Held, s.heldBy
 	}
-	return time.Time{}
+	return t, Window, Cause{}
 }

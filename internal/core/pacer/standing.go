@@ -14,10 +14,36 @@ import (
 type Standing struct {
 	Scope   string
 	Held    time.Time // the provider wants nothing before this; zero: it is not held
+	HeldBy  Cause     // and why
 	Streak  int       // refusals in a row without a deadline
 	Granted time.Time // the latest grant
 	Rules   []RuleStanding
 	Leases  []LeaseStanding
+	Found   *Found // of a scope whose provider declares nothing; nil: nothing is known yet
+}
+
+// Found is what was found out about a provider that declares neither limits nor concurrency.
+type Found struct {
+	Concurrency int           // calls in flight that are allowed now
+	Refused     int           // so many in flight were refused; 0: none were
+	Every       time.Duration // between dispatches, where the default pace is too fast; 0: it is not
+	RefusedAt   time.Duration // at this distance they were refused; 0: they were not
+	Test        time.Time     // when what was refused is put to the test again; zero: nothing was refused
+	Latency     time.Duration // of answers, smoothed
+	Best        time.Duration // the lowest that it was; 0: too few answers
+}
+
+// found is what is told of a.
+func (a *adapt) found() *Found {
+	if a == nil {
+		return nil
+	}
+	f := &Found{Concurrency: a.allowed(), Refused: a.Top, Every: time.Duration(a.every()), RefusedAt: time.Duration(a.Floor),
+		Latency: time.Duration(a.Lat), Best: time.Duration(a.Best)}
+	if a.Top > 0 || a.Floor > 0 {
+		f.Test = time.Unix(0, a.Test).UTC()
+	}
+	return f
 }
 
 // RuleStanding is how much of a rule is used.
@@ -60,12 +86,12 @@ func List(ctx context.Context, tbl table.Table) iter.Seq2[Standing, error] {
 }
 
 func (s *State) standing(name string, now time.Time) Standing {
-	out := Standing{Scope: name, Streak: s.Streak}
+	out := Standing{Scope: name, Streak: s.Streak, Found: s.Adapt.found()}
 	if s.Last != 0 {
 		out.Granted = time.Unix(0, s.Last).UTC()
 	}
 	if held := time.Unix(0, s.Hold).UTC(); held.After(now) {
-		out.Held = held
+		out.Held, out.HeldBy = held, s.HeldBy
 	}
 	for _, r := range s.Rules {
 		rule := r.rule()

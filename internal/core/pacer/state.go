@@ -16,6 +16,7 @@ type State struct {
 	Rules    []ruleState      `json:"rules,omitempty"`    // all that are declared by anybody
 	Last     int64            `json:"last,omitempty"`     // the latest grant: grants are never out of order
 	Hold     int64            `json:"hold,omitempty"`     // nothing before this, says the provider
+	HeldBy   Cause            `json:"heldBy,omitzero"`    // and why
 	Streak   int              `json:"streak,omitempty"`   // refusals in a row without a deadline
 	StreakAt int64            `json:"streakAt,omitempty"` // when the streak last grew
 	Leases   map[string]lease `json:"leases,omitempty"`   // concurrency by owner
