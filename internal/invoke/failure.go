@@ -58,7 +58,7 @@ func reported(payload []byte) (r report) {
 
 func refuse(p *part, until time.Time, deliver func(int, call.Answer)) {
 	for _, i := range p.index {
-		deliver(i, call.Answer{Outcome: call.Refused, Until: until, NextFree: until})
+		deliver(i, call.Answer{Outcome: call.Refused, Until: until, NextFree: until, Why: call.Why{Reason: call.Platform}})
 	}
 }
 

@@ -70,7 +70,7 @@ func (a Answer) Of(i, n int) Answer {
 		if len(a.Members) == n {
 			m = a.Members[i]
 		}
-		m.Scope, m.NextFree = a.Scope, a.NextFree
+		m.Scope, m.NextFree, m.Why = a.Scope, a.NextFree, a.Why
 	}
 	m.Members, m.CostMicros = nil, 0
 	return m

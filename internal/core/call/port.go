@@ -42,6 +42,7 @@ type Answer struct {
 	Until      time.Time       `json:"until,omitzero"`     // Held, Refused: the earliest next dispatch
 	HoldUntil  time.Time       `json:"holdUntil,omitzero"` // Refused: the provider has asked for a wait until then; zero: it has not
 	NextFree   time.Time       `json:"nextFree,omitzero"`  // when the scope can be asked again; zero: at once
+	Why        Why             `json:"why,omitzero"`       // Held, Refused, and with NextFree: what is waited for
 	Scope      string          `json:"scope,omitempty"`    // the rate scope the answer speaks of
 	Dispatched bool            `json:"dispatched"`         // the request may have reached the provider (Q7)
 	Charged    bool            `json:"charged,omitempty"`  // Retry: counts as an attempt. Whatever was dispatched does

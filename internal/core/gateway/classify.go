@@ -169,7 +169,10 @@ func (v verdict) answer(j *job, seen sighting) call.Answer {
 	}
 	a.Error = &call.Error{Code: v.code, Message: seen.message, Status: seen.status, Attempt: j.Number + 1, Dispatched: seen.sent}
 	if v.code == ofStatus {
-		a.Error.Code = fmt.Sprintf("HTTP_%d", seen.status)
+		a.Error.Code = codeOf(seen.status)
+	}
+	if a.Outcome == call.Held {
+		a.Why = call.Why{Reason: v.holds(), Code: a.Error.Code}
 	}
 	if v.remedy != "" {
 		a.Error.Message += "; " + v.remedy
@@ -184,6 +187,19 @@ func (v verdict) answer(j *job, seen sighting) call.Answer {
 	return a
 }
 
+func codeOf(status int) string { return fmt.Sprintf("HTTP_%d", status) }
+
+// holds is what a call waits for that is held.
+func (v verdict) holds() call.Reason {
+	switch v.tells {
+	case until:
+		return call.RetryAfter
+	case backoff:
+		return call.Cooldown
+	}
+	return call.Credential
+}
+
 // observation is what the pacer gets; nil: the exchange says nothing about its scope.
 func (v verdict) observation(j *job, seen sighting) *pacer.Observation {
 	switch v.tells {
@@ -192,9 +208,9 @@ func (v verdict) observation(j *job, seen sighting) *pacer.Observation {
 	case slow:
 		return &pacer.Observation{Slow: true}
 	case until:
-		return &pacer.Observation{Limited: true, Deadline: seen.until}
+		return &pacer.Observation{Limited: true, Status: seen.status, Deadline: seen.until}
 	case backoff:
-		return &pacer.Observation{Limited: true, Cooldown: j.tool.Provider.Cooldown}
+		return &pacer.Observation{Limited: true, Status: seen.status, Cooldown: j.tool.Provider.Cooldown}
 	}
 	return nil
 }

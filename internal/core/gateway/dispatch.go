@@ -58,13 +58,31 @@ func (e *Executor) run(ctx context.Context, g *group, deliver func(int, call.Ans
 // refuse answers jobs that get no permit soon. Nothing was dispatched and no attempt is charged (T4). Where permits
 // went void, the moments of the grant have passed, and asking again makes sense at once.
 func refuse(scope string, jobs []*job, g pacer.Grant, deliver func(int, call.Answer)) {
-	a := call.Answer{Outcome: call.Refused, Scope: scope, Until: g.Next, NextFree: g.AskAt}
+	a := call.Answer{Outcome: call.Refused, Scope: scope, Until: g.Next, NextFree: g.AskAt, Why: Why(g.Reason, g.HeldBy)}
 	if g.Reason == pacer.Held {
 		a.HoldUntil = g.Hold
 	}
 	for _, j := range jobs {
 		deliver(j.index, a)
 	}
+}
+
+// Why is what holds a scope up, in the words of its calls.
+func Why(reason pacer.Reason, by pacer.Cause) (why call.Why) {
+	switch reason {
+	case pacer.Window:
+		why.Reason = call.RateLimit
+	case pacer.Concurrency:
+		why.Reason = call.Concurrency
+	case pacer.Held:
+		if why.Reason = call.Cooldown; by.Asked {
+			why.Reason = call.RetryAfter
+		}
+		if by.Status != 0 {
+			why.Code = codeOf(by.Status)
+		}
+	}
+	return why
 }
 
 // block is the jobs for one block of permits.
@@ -160,13 +178,16 @@ func (e *Executor) reconsider(ctx context.Context, j *job, seen sighting, sent t
 func (b *block) dispatch(ctx context.Context, j *job) {
 	if b.credentials.stale(j.tool.Provider, j.cred) { // another call was faster to learn that
 		b.Pacer.Done(b.scope, 1)
-		b.deliver(j.index, call.Answer{Outcome: call.Refused, Scope: b.scope, Until: time.Now()})
+		b.deliver(j.index, call.Answer{Outcome: call.Refused, Scope: b.scope, Until: time.Now(), Why: call.Why{Reason: call.Credential}})
 		return
 	}
 	answer := b.Executor.dispatch(ctx, b.scope, j)
 	b.Pacer.Done(b.scope, 1)
 	b.conclude(j.trace, answer)
-	answer.NextFree = b.Pacer.NextFree(b.scope)
+	free, reason, by := b.Pacer.NextFree(b.scope)
+	if answer.NextFree = free; answer.Why == (call.Why{}) {
+		answer.Why = Why(reason, by)
+	}
 	b.deliver(j.index, answer)
 }
 

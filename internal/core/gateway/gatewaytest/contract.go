@@ -213,11 +213,12 @@ func streams(t *testing.T, open Open) {
 }
 
 func held(t *testing.T, open Open) {
-	for _, what := range []string{"429", "503after", "cut429"} {
+	for what, code := range map[string]string{"429": "HTTP_429", "503after": "HTTP_503", "cut429": "HTTP_429"} {
+		why := call.Why{Reason: call.RetryAfter, Code: code}
 		g := open(t, Catalogue(t), &Provider{})
 		before := time.Now()
 		a := execute(t, g, attempt("full.get", what))[0]
-		if a.Outcome != call.Held || !a.Dispatched || a.Scope == "" || a.Error == nil {
+		if a.Outcome != call.Held || !a.Dispatched || a.Scope == "" || a.Error == nil || a.Why != why {
 			t.Fatalf("%s: got %+v, want held and dispatched", what, a)
 		}
 		if wait := a.Until.Sub(before); wait < 7*time.Second || wait > 9*time.Second {
@@ -227,8 +228,8 @@ func held(t *testing.T, open Open) {
 			t.Errorf("%s: the held scope can be asked again at %v", what, a.NextFree)
 		}
 		next := execute(t, g, attempt("full.get", "ok"))[0] // the scope is held, not just the call
-		if next.Outcome != call.Refused || next.Dispatched || next.Until.Before(a.Until.Add(-time.Millisecond)) {
-			t.Errorf("%s: the next call got %+v, want refused until %v", what, next, a.Until)
+		if next.Outcome != call.Refused || next.Dispatched || next.Until.Before(a.Until.Add(-time.Millisecond)) || next.Why != why {
+			t.Errorf("%s: the next call got %+v, want refused until %v for %v", what, next, a.Until, why)
 		}
 		if next.HoldUntil.Sub(a.Until).Abs() > time.Millisecond {
 			t.Errorf("%s: the provider's hold is said to last until %v, want %v", what, next.HoldUntil, a.Until)
@@ -239,7 +240,10 @@ func held(t *testing.T, open Open) {
 func bare(t *testing.T, open Open) {
 	g := open(t, Catalogue(t), &Provider{})
 	before := time.Now()
-	a := execute(t, g, attempt("acme.get", "429bare"))[0]
+	a, why := execute(t, g, attempt("acme.get", "429bare"))[0], call.Why{Reason: call.Cooldown, Code: "HTTP_429"}
+	if next := execute(t, g, attempt("acme.get", "ok"))[0]; a.Why != why || next.Why != why {
+		t.Errorf("a bare 429 is said to hold for %v, and the next call for %v; want %v", a.Why, next.Why, why)
+	}
 	if wait := a.Until.Sub(before); a.Outcome != call.Held || wait < 10*time.Second || wait > 15*time.Second {
 		t.Errorf("a bare 429 gave %s for %v, want held for the provider's cooldown of 10 s and jitter", a.Outcome, wait)
 	}
@@ -258,7 +262,7 @@ func refused(t *testing.T, open Open) {
 		}
 	}
 	for _, a := range got[1:3] {
-		if a.Dispatched || a.Scope == "" || a.Error != nil || !a.HoldUntil.IsZero() {
+		if a.Dispatched || a.Scope == "" || a.Error != nil || !a.HoldUntil.IsZero() || a.Why != (call.Why{Reason: call.RateLimit}) {
 			t.Errorf("a refusal that looks like a failure: %+v", a)
 		}
 		if wait := a.Until.Sub(start); wait < time.Hour || wait > time.Hour+time.Minute {
@@ -281,7 +285,7 @@ func concurrency(t *testing.T, open Open) {
 		batch := []call.Attempt{attempt("narrow.get", ""), attempt("narrow.get", ""), attempt("narrow.get", "")}
 		done <- g.Execute(t.Context(), batch, func(_ int, a call.Answer) { answers <- a })
 	}()
-	if a := <-answers; a.Outcome != call.Refused || a.Until.IsZero() || a.NextFree.IsZero() {
+	if a := <-answers; a.Outcome != call.Refused || a.Until.IsZero() || a.NextFree.IsZero() || a.Why.Reason != call.Concurrency {
 		t.Errorf("the third of two got %+v, want refused with times", a)
 	}
 	close(p.Gate)
