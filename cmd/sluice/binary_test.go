@@ -237,7 +237,7 @@ func TestInterruptDuringAWaitParksAtOnce(t *testing.T) {
 	if text := p.err.String(); !strings.Contains(text, "; acme: 429 until ") || !strings.Contains(text, "1 of 2 rows (50%)") {
 		t.Errorf("it says %q", text)
 	}
-	b.start("runs", "r1").wait().want(t, exitOK, "status    parked", "acme: held until", "(1 row waiting)", "wakes")
+	b.start("runs", "r1").wait().want(t, exitOK, "status    parked", "acme: 429 until", "(1 row waiting)", "wakes")
 	b.start("rows", "r1", "--status", "held").wait().want(t, exitOK, "      2  held       held by acme until ")
 	b.start("resume", "r1").wait().want(t, exitFailed, "another process is working on it")
 

@@ -80,7 +80,7 @@ func TestH9FinishIsParkedAndResumed(t *testing.T) {
 	}
 	same(t, b.read("out.csv"), "x,up\nada,ADA!\nbob,BOB!\n")
 	held := b.sluice("runs", "r1")
-	held.want(t, exitOK, "status    parked", "acme: held until", "wakes")
+	held.want(t, exitOK, "status    parked", "acme: 429 until", "wakes")
 	if strings.Contains(held.out, "row waiting") {
 		t.Errorf("a step is no row: %s", held.out)
 	}

@@ -42,23 +42,6 @@ func (p *placeFlags) remote(a *app) (*client.Client, error) {
 	return c, usage(err)
 }
 
-// work does what the command is for where it is to be done: at a deployment, or in the folder that keeps runs.
-func (p *placeFlags) work(ctx context.Context, a *app, there func(deployment) error, here func(*local.State) error) (err error) {
-	remote, err := p.remote(a)
-	if err != nil {
-		return err
-	}
-	if remote != nil {
-		return there(deployment{remote})
-	}
-	st, err := a.open(ctx, p.dir())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	return here(st)
-}
-
 // placeArg is what names the deployment on a command line; nothing, if the environment does.
 func (p *placeFlags) placeArg() string {
 	if p.API == "" {
@@ -99,10 +82,9 @@ func (f folder) entry(ctx context.Context, id string) (entry, error) {
 	}
 	e.Bill = billOf(r)
 	if !r.Status.Ended() {
-		if e.Holds, err = run.Holds(ctx, f.Store, r); err != nil {
-			return e, err
-		}
-		e.Waits, err = run.Waiting(ctx, f.Store, r)
+		var left run.Backlog
+		left, err = run.BacklogOf(ctx, f.Store, r)
+		e.Holds, e.Waits = left.Holds, left.Waiting
 	}
 	return e, err
 }

@@ -102,31 +102,19 @@ func (p *progress) say(line string) { p.out.say(line) }
 // parked notes that nothing moves until a time, and why.
 func (p *progress) parked(at time.Time) {
 	var waiting []hold
-	held, err := run.Holds(context.Background(), p.st.Store, p.job.Run)
+	left, err := run.BacklogOf(context.Background(), p.st.Store, p.job.Run)
 	if err == nil { // it is only told
-		for _, h := range held {
-			waiting = append(waiting, hold{Provider: h.Provider, Until: h.Until, Rows: h.Rows, Why: "held"})
+		for _, h := range left.Holds {
+			waiting = append(waiting, holdOf(h))
 		}
 	}
 	now := time.Now()
 	p.mu.Lock()
 	p.last = fromSnapshot(p.watch.Last(), p.last.Total, now)
-	p.asleep, p.parkAt, p.holds = true, at, p.reasons(waiting)
+	p.asleep, p.parkAt, p.holds = true, at, waiting
 	p.mu.Unlock()
 	s := p.standing(now)
 	p.out.show(s, now)
-}
-
-// reasons gives holds the reason that the slice last knew, such as 429.
-func (p *progress) reasons(list []hold) []hold {
-	for i := range list {
-		for _, known := range p.last.Holds {
-			if known.Provider == list[i].Provider {
-				list[i].Why = known.Why
-			}
-		}
-	}
-	return list
 }
 
 func (p *progress) woken() {

@@ -74,8 +74,8 @@ func TestEstimateIsLeftOutWhenItIsNotKnown(t *testing.T) {
 func TestShortHoldsAreOrdinaryPacing(t *testing.T) {
 	s := fromSnapshot(run.Snapshot{Counts: sheet.Counts{Completed: 5}, Holds: []run.ScopeHold{
 		{Provider: "b", Until: noon.Add(50 * time.Millisecond)},
-		{Provider: "c", Until: noon.Add(time.Minute), Rows: 1},
-		{Provider: "a\x1b", Until: noon.Add(time.Hour), Rows: 2, Reason: &call.Error{Code: "HTTP_429"}},
+		{Provider: "c", Until: noon.Add(time.Minute), Rows: 1, Why: call.Why{Reason: call.RateLimit}},
+		{Provider: "a\x1b", Until: noon.Add(time.Hour), Rows: 2, Why: call.Why{Reason: call.RetryAfter, Code: "HTTP_429"}},
 	}}, 9, noon)
 	var got []string
 	for _, h := range s.Holds {

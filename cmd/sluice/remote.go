@@ -197,7 +197,7 @@ func (p *watching) show(v api.View, now time.Time) {
 	for _, h := range v.Holds {
 		s.Held += h.Rows
 		if h.Until.Sub(now) >= longHold {
-			s.Holds = append(s.Holds, hold{Provider: h.Provider, Why: "held", Until: h.Until, Rows: h.Rows})
+			s.Holds = append(s.Holds, holdOf(h))
 		}
 	}
 	if v.Status == sheet.Parked {

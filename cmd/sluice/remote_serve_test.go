@@ -104,13 +104,13 @@ func TestARunOfAServerOutlivesItsWatcher(t *testing.T) {
 	b.write("in.csv", "x\nada\nhold\n")
 	p := b.start("run", "@map.yaml", "--tools", "@tools.yaml", "--in", "@in.csv", "--run", "r1", "--concurrency", "1", "--api", s.url)
 	eventually(t, "it says until when it is parked", func() bool { return strings.Contains(p.err.String(), "parked until ") })
-	if text := p.err.String(); !strings.Contains(text, "acme: held until ") || !strings.Contains(text, "1 of 2 rows (50%)") {
+	if text := p.err.String(); !strings.Contains(text, "acme: 429 until ") || !strings.Contains(text, "1 of 2 rows (50%)") {
 		t.Errorf("it says %q", text)
 	}
 	p.signal(syscall.SIGINT)
 	p.wait().want(t, exitInterrupted, "run r1 goes on at "+s.url+". To watch it: sluice resume r1 --api "+s.url)
 
-	b.sluice("runs", "r1").want(t, exitOK, "status    parked", "acme: held until", "(1 row waiting)", "wakes")
+	b.sluice("runs", "r1").want(t, exitOK, "status    parked", "acme: 429 until", "(1 row waiting)", "wakes")
 	b.sluice("rows", "r1", "--status", "held").wantLine(t, "      2  held       held by acme until ")
 	b.sluice("pause", "r1", "--reason", "new key").want(t, exitOK, "run r1 is paused (new key): 1 of 2 rows done, nothing is lost. To go on: sluice resume r1\n")
 	b.sluice("runs", "r1").want(t, exitOK, "status    paused", "new key")

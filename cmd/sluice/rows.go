@@ -18,7 +18,7 @@ import (
 
 type rowsCmd struct {
 	ID     string `arg:"" name:"run" help:"Id of the run."`
-	Status string `enum:",completed,failed,held,waiting,pending,cancelled" default:"" help:"Only rows of this status: completed, failed, held, waiting (for an answer, or asleep), pending or cancelled."`
+	Status string `enum:",completed,failed,held,waiting,working,interrupted,pending,cancelled" default:"" help:"Only rows of this status: completed, failed, held, waiting (for an answer, or asleep), working, interrupted, pending or cancelled."`
 	JSON   bool   `name:"json" help:"Print JSON: one object per line, with input, cells and error of the row."`
 	placeFlags
 }
@@ -36,17 +36,25 @@ Rows that are held or wait tell for what, and until when. It only reads, and wor
 func (c *rowsCmd) Run(a *app) (err error) {
 	ctx, cancel := a.context()
 	defer cancel()
+	remote, err := c.remote(a)
+	if err != nil {
+		return err
+	}
 	out := bufio.NewWriter(a.stdout)
 	defer func() { err = errors.Join(err, out.Flush()) }()
-	return c.work(ctx, a,
-		func(d deployment) error { return c.fetch(ctx, out, d) },
-		func(st *local.State) error {
-			job, err := loadJob(ctx, st, c.ID)
-			if err != nil {
-				return err
-			}
-			return c.print(ctx, out, job.Run.Status, c.saved(ctx, st, job))
-		})
+	if remote != nil {
+		return c.fetch(ctx, out, deployment{remote})
+	}
+	st, err := a.open(ctx, c.dir())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	job, err := loadJob(ctx, st, c.ID)
+	if err != nil {
+		return err
+	}
+	return c.print(ctx, out, job.Run.Status, c.saved(ctx, st, job))
 }
 
 // fetch shows the rows of a deployment.
@@ -124,7 +132,7 @@ func detail(v api.Row, now time.Time) string {
 	case v.Error != nil:
 		return clean(v.Error.Error())
 	case v.Held != nil:
-		return clean(fmt.Sprintf("held by %s until %s", v.Held.Provider, clock(v.Held.Until, now)))
+		return clean(fmt.Sprintf("held by %s until %s: %s", v.Held.Provider, clock(v.Held.Until, now), whyText(v.Held.Why)))
 	case v.Waits != nil:
 		return clean(waitText(v.Waits, now))
 	case len(v.Cells) == 0:

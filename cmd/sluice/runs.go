@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"text/tabwriter"
@@ -35,15 +36,25 @@ its process ended; "sluice resume" goes on with it.`
 }
 
 // Run implements the command.
-func (c *runsCmd) Run(a *app) error {
+func (c *runsCmd) Run(a *app) (err error) {
 	ctx, cancel := a.context()
 	defer cancel()
 	if c.Cost && c.ID == "" {
 		return usagef("--cost is for one run: sluice runs RUN --cost; `sluice runs` lists them")
 	}
-	return c.work(ctx, a,
-		func(d deployment) error { return c.show(ctx, a, d) },
-		func(st *local.State) error { return c.show(ctx, a, folder{st}) })
+	remote, err := c.remote(a)
+	if err != nil {
+		return err
+	}
+	if remote != nil {
+		return c.show(ctx, a, deployment{remote})
+	}
+	st, err := a.open(ctx, c.dir())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	return c.show(ctx, a, folder{st})
 }
 
 // place is where runs are: a state folder, or a deployment.
@@ -168,7 +179,7 @@ func printRun(a *app, e entry) error {
 		line("sleeps", "%s", plural(n, "row", "rows"))
 	}
 	for _, h := range e.Holds {
-		line("held", "%s", hold{Provider: h.Provider, Why: "held", Until: h.Until, Rows: h.Rows}.text(now))
+		line("held", "%s", holdOf(h).text(now))
 	}
 	for _, s := range e.Finish {
 		line("finish", "%s", s.text())

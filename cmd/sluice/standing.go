@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sluice/internal/core/call"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 )
@@ -51,11 +52,7 @@ func fromSnapshot(snap run.Snapshot, total int64, now time.Time) standing {
 		if h.Until.Sub(now) < longHold {
 			continue
 		}
-		why := "its limit is used up"
-		if h.Reason != nil {
-			why = strings.TrimPrefix(h.Reason.Code, "HTTP_")
-		}
-		s.Holds = append(s.Holds, hold{Provider: h.Provider, Why: why, Until: h.Until, Rows: h.Rows})
+		s.Holds = append(s.Holds, hold{Provider: h.Provider, Why: whyText(h.Why), Until: h.Until, Rows: h.Rows})
 	}
 	slices.SortFunc(s.Holds, func(a, b hold) int { return cmp.Compare(a.Provider, b.Provider) })
 	return s
@@ -129,6 +126,35 @@ func (s standing) pace() string {
 		parts = append(parts, "cost "+sheet.Money(s.Cost))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// holdOf is a hold as it is told.
+func holdOf(h run.Hold) hold {
+	return hold{Provider: h.Provider, Why: whyText(h.Why), Until: h.Until, Rows: h.Rows}
+}
+
+// whyText says in few words why somebody waits.
+func whyText(w call.Why) string {
+	code := strings.TrimPrefix(w.Code, "HTTP_")
+	switch w.Reason {
+	case call.RetryAfter, call.Cooldown:
+		return cmp.Or(code, "held")
+	case call.RateLimit:
+		return "its limit is used up"
+	case call.Concurrency:
+		return "all its calls are in flight"
+	case call.Backoff:
+		return cmp.Or(code, "a failure") + ", tried again"
+	case call.Credential:
+		return "its credential is read again"
+	case call.Identical:
+		return "another run makes the same call"
+	case call.Platform:
+		return "the function that makes its calls is busy"
+	case call.Boundary:
+		return "its own wait comes first"
+	}
+	return "held"
 }
 
 func (h hold) text(now time.Time) string {

@@ -110,13 +110,13 @@ func TestDriverStopsAtOnceWhileItWaits(t *testing.T) {
 		if err != nil || rec.Status != sheet.Parked || rec.WakeAt.Sub(stoppedAt).Round(time.Minute) != 23*time.Hour {
 			t.Errorf("record %+v, %v", rec, err)
 		}
-		holds, err := run.Holds(t.Context(), st, rec)
-		if err != nil || len(holds) != 1 || holds[0].Provider != "acme" || holds[0].Rows != 1 {
-			t.Errorf("holds %+v, %v", holds, err)
+		left, err := run.BacklogOf(t.Context(), st, rec)
+		if err != nil || len(left.Holds) != 1 || left.Holds[0].Provider != "acme" || left.Holds[0].Rows != 1 {
+			t.Errorf("holds %+v, %v", left, err)
 		}
 		time.Sleep(24 * time.Hour)
-		if holds, err = run.Holds(t.Context(), st, rec); len(holds) != 0 || err != nil {
-			t.Errorf("holds that are over: %+v, %v", holds, err)
+		if left, err = run.BacklogOf(t.Context(), st, rec); len(left.Holds) != 0 || err != nil {
+			t.Errorf("holds that are over: %+v, %v", left, err)
 		}
 	})
 }

@@ -66,16 +66,20 @@ func (s *slice) newAllowance() *allowance {
 	return a
 }
 
-// budget is what the run may spend: what the map says, or what people have said since.
-func (s *slice) budget() sheet.Budget {
-	b := sheet.Budget(s.job.budget)
-	if asked := s.asked(); asked != nil {
-		if asked.Raised.Calls > 0 {
-			b.Calls = asked.Raised.Calls
-		}
-		if asked.Raised.CostMicros > 0 {
-			b.CostMicros = asked.Raised.CostMicros
-		}
+func (s *slice) budget() sheet.Budget { return raised(sheet.Budget(s.job.budget), s.asked()) }
+
+// BudgetOf is what a run may spend: what its map says, or what people have said since; zero: it has no budget.
+func BudgetOf(r *sheet.Run, asked *sheet.Control) sheet.Budget { return raised(r.Budget, asked) }
+
+func raised(b sheet.Budget, asked *sheet.Control) sheet.Budget {
+	if asked == nil {
+		return b
+	}
+	if asked.Raised.Calls > 0 {
+		b.Calls = asked.Raised.Calls
+	}
+	if asked.Raised.CostMicros > 0 {
+		b.CostMicros = asked.Raised.CostMicros
 	}
 	return b
 }

@@ -92,7 +92,16 @@ func (c *caller) backoff(q query, at call.Cursor, r reply) (call.Answer, call.Cu
 		tries = int(now.Sub(q.task.Unsent) / (2 * time.Second)) // no attempt is charged, but each wait is longer
 	}
 	until := now.Add(hold.Backoff(tries, jitter))
-	return call.Answer{Outcome: call.Held, Until: later(until, a.Until), Scope: a.Scope, Error: a.Error}, at
+	return call.Answer{Outcome: call.Held, Until: later(until, a.Until), Scope: a.Scope, Error: a.Error, Why: whyAgain(a)}, at
+}
+
+// whyAgain is what a call waits for after a failure that may pass.
+func whyAgain(a call.Answer) call.Why {
+	why := call.Why{Reason: call.Backoff}
+	if a.Error != nil {
+		why.Code = a.Error.Code
+	}
+	return why
 }
 
 // settle says what an answer is to the row.
@@ -102,7 +111,7 @@ func settle(a call.Answer, at call.Cursor) found {
 		v := valueOf(a)
 		return found{value: v, miss: a.Outcome == call.Missing || string(v) == "null"}
 	case call.Held, call.Refused:
-		return found{hold: &held{until: a.Until, scope: a.Scope}, at: at}
+		return found{hold: &held{until: a.Until, scope: a.Scope, why: a.Why}, at: at}
 	}
 	fail := a.Error
 	if fail == nil {

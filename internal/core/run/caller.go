@@ -119,6 +119,7 @@ type found struct {
 type held struct {
 	until time.Time
 	scope string
+	why   call.Why
 }
 
 // make brings a query to an end, or to a hold. An error ends the slice.
@@ -149,7 +150,7 @@ func (c *caller) make(ctx context.Context, q query) (found, error) {
 func (c *caller) follow(ctx context.Context, shared *call.Shared) (found, error) {
 	c.pool.pause()
 	a, at, err := shared.Wait(ctx)
-	c.pool.unpause()
+	c.pool.unpause(true)
 	if err != nil {
 		return found{}, err
 	}

@@ -66,7 +66,7 @@ func (k *claim) found() (call.Answer, bool) {
 		k.c.stats.cached.Add(1)
 		return call.Answer{Outcome: call.Result, Value: k.look.Value}, true
 	case !k.look.Busy.IsZero():
-		return call.Answer{Outcome: call.Held, Until: k.look.Busy}, true
+		return call.Answer{Outcome: call.Held, Until: k.look.Busy, Why: call.Why{Reason: call.Identical}}, true
 	}
 	return call.Answer{}, false
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/internal/core/call"
 	"sluice/internal/core/run"
 	"sluice/internal/core/table"
 	"sluice/internal/core/table/tabletest"
@@ -18,7 +19,10 @@ func TestH6WhatASecondCrashLeavesIsKnown(t *testing.T) {
 	const pages = 8
 	onMemory(t, func(t *testing.T, tbl table.Table) {
 		w, f := newFaultyWorld(t, tbl)
-		w.provider.answer = slowEcho(10 * time.Millisecond)
+		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+			time.Sleep(10 * time.Millisecond)
+			return echo(a, nth)
+		}
 		lines := rows(pages * 1000)
 		job := w.start("r1", callA, lines...)
 		crashAfter := func(written int, key string) {

@@ -34,6 +34,7 @@ type lane struct {
 	closed    time.Time // nothing is sent before
 	scope     string
 	reason    *call.Error
+	why       call.Why
 	flushed   int       // turns turned into holds since the lane closed
 	flushedAt time.Time // the closing that they were counted for
 	draining  bool
@@ -72,7 +73,7 @@ type reply struct {
 // reply answers the call; its row goes on.
 func (l *lane) reply(t *turn, r reply) {
 	if t.paused {
-		l.pool.unpause()
+		l.pool.unpause(true)
 		t.paused = false
 	}
 	t.answer <- r
@@ -127,7 +128,7 @@ func (l *lane) interrupted(ctx context.Context, t *turn) reply {
 			t.cohort.size--
 		}
 		if t.paused {
-			l.pool.unpause()
+			l.pool.unpause(true)
 		}
 	}
 	l.mu.Unlock()
@@ -226,19 +227,13 @@ func (l *lane) next(now time.Time) ([]*unit, time.Duration) {
 		return nil, wait
 	}
 	most, full := l.batching.room(now, len(units))
-	least := 1
 	if alone {
-		calls, patient := l.company(now, most)
-		least, full = calls, max(full, patient)
+		full = max(full, l.company(now, most))
 	}
 	if full > 0 {
 		return nil, full
 	}
-	taken := l.take(units[:min(len(units), most)], least, now)
-	if taken == nil && least > 1 {
-		wait = l.batching.linger // others were faster at the places, and may keep them
-	}
-	return taken, wait
+	return l.take(units[:min(len(units), most)], now), wait
 }
 
 // drain turns everything that waits into holds that end at once: the rows stay pending.

@@ -24,7 +24,7 @@ func (l *lane) flush(now time.Time) {
 		if !l.draining {
 			until = l.turnAt()
 		}
-		l.reply(t, reply{Answer: call.Answer{Outcome: call.Held, Until: until, Scope: l.scope, Error: l.reason}})
+		l.reply(t, reply{Answer: call.Answer{Outcome: call.Held, Until: until, Scope: l.scope, Error: l.reason, Why: l.why}})
 	}
 	clear(l.queue)
 	l.queue = l.queue[:0]
@@ -105,7 +105,6 @@ func (l *lane) answered(ctx context.Context, u *unit, a call.Answer) {
 	l.stats.count(a)
 	l.allowance.settle(u)
 	l.mu.Lock()
-	l.batching.back = time.Now()
 	l.fits(u, a)
 	l.mu.Unlock()
 	first, n := u.turns[0], len(u.turns)
@@ -153,7 +152,7 @@ func (l *lane) learn(a call.Answer) {
 		l.scope = a.Scope
 	}
 	if until.After(l.closed) {
-		l.closed, l.reason = until, a.Error
+		l.closed, l.reason, l.why = until, a.Error, a.Why
 	}
 	l.wake()
 }

@@ -26,7 +26,6 @@ type past struct {
 type pastPage struct {
 	state *sheet.Page
 	dirty *sheet.Position
-	whole bool // saved with all rows ended, and none reopened since
 }
 
 // replay rebuilds the pages that the journal speaks of: their saved state, and every entry since. It is the same
@@ -95,13 +94,12 @@ func (x *past) apply(ctx context.Context, p Ports, e *sheet.Entry, at sheet.Posi
 		if err != nil {
 			return err
 		}
-		page = &pastPage{state: state, whole: state.Open() == 0}
+		page = &pastPage{state: state}
 		x.pages[n] = page
 	}
 	if page.dirty == nil {
 		page.dirty = &at
 	}
-	page.whole = page.whole && e.Kind != sheet.Reopened
 	return page.state.Apply(e, len(x.job.Map.Columns))
 }
 
@@ -181,6 +179,6 @@ func (x *past) hand(p *pages) {
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers {
-		p.replayed(x.pages[n])
+		p.replayed(x.pages[n].state, x.pages[n].dirty)
 	}
 }

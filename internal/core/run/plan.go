@@ -202,7 +202,7 @@ func reserve(ctx context.Context, st *store.Store, req Request, m *mapspec.Map, 
 	rec := &sheet.Run{
 		ID: req.ID, Name: m.Name, Status: sheet.Staging, MapFile: req.Documents.MapFile, MapDigest: digest, Vars: m.Vars,
 		Input: req.InputName, Fingerprint: req.Seal.Fingerprint, Limit: req.Format.Limit, Source: req.Source, Shards: 1,
-		Concurrency: req.Concurrency, Force: req.Force, Out: req.Out, Statuses: req.Statuses, CreatedAt: now.UTC(),
+		Concurrency: req.Concurrency, Force: req.Force, Out: req.Out, Statuses: req.Statuses, CreatedAt: now.UTC(), Budget: sheet.Budget(m.Budget),
 	}
 	if rec.ID == "" {
 		rec.ID = strings.ToLower(ulid.Make().String())

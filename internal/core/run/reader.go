@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"sluice/internal/core/intake"
 	"sluice/internal/core/sheet"
@@ -50,7 +51,7 @@ func (r *RowReader) Page(ctx context.Context, q RowQuery) (rows []*RowView, next
 	var input *intake.Page
 	for place := q.From; place < state.First+int64(len(state.Rows)); place++ {
 		i := int(place - state.First)
-		if status, _ := j.standing(state, i, live.held); q.Status != "" && status != q.Status {
+		if status, _ := j.standing(state, i, live); q.Status != "" && status != q.Status {
 			continue
 		}
 		if q.Most > 0 && len(rows) == q.Most {
@@ -61,7 +62,7 @@ func (r *RowReader) Page(ctx context.Context, q RowQuery) (rows []*RowView, next
 				return rows, place, err
 			}
 		}
-		v, err := j.view(ctx, r.ports, input, state, i, live.held)
+		v, err := j.view(ctx, r.ports, input, state, i, live)
 		if err != nil {
 			return rows, place, err
 		}
@@ -104,6 +105,7 @@ func (r *RowReader) state(ctx context.Context, n int, live *liveShard) (*sheet.P
 type liveShard struct {
 	pages map[int]*pastPage
 	held  map[int64]*sheet.Pending
+	owned bool // a slice is at work on it
 }
 
 // shardOf reads the shard that a page belongs to.
@@ -126,7 +128,7 @@ func (r *RowReader) shardOf(ctx context.Context, page int) (*liveShard, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &liveShard{pages: x.pages, held: map[int64]*sheet.Pending{}}
+	l := &liveShard{pages: x.pages, held: map[int64]*sheet.Pending{}, owned: r.ports.owned(cp, time.Now())}
 	for i := range cp.Pending {
 		l.held[cp.Pending[i].Row] = &cp.Pending[i]
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"sluice/internal/core/call"
 	"sluice/internal/core/mapspec"
 	"sluice/internal/core/resolver"
 	"sluice/internal/core/sheet"
@@ -110,7 +111,7 @@ func (h *resolving) waits(list []*resolver.Suspension) result {
 		return result{away: bound}
 	}
 	if bound != nil && wakesBefore(bound, first.until) {
-		first = &held{until: bound.Wakes()}
+		first = &held{until: bound.Wakes(), why: call.Why{Reason: call.Boundary}}
 	}
 	return result{hold: first}
 }
@@ -124,7 +125,7 @@ func wakesBefore(b *sheet.Boundary, t time.Time) bool {
 // at a provider leave theirs to others.
 func (p *pool) fork(n int, body func(int)) {
 	p.pause()
-	defer p.unpause()
+	defer p.unpause(true)
 	places, done := make(chan struct{}, forked), make(chan struct{}, n)
 	for i := range n {
 		places <- struct{}{}

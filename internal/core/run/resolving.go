@@ -121,7 +121,7 @@ func (h *resolving) made(position int, op, name string, with map[string]any) (sh
 		return rec, nil
 	}
 	if c := h.cursor(h.column, position); c != nil && c.Until.After(time.Now()) { // the row is here for something else
-		return rec, &resolver.Suspension{Reason: &held{until: c.Until, scope: c.Scope}}
+		return rec, &resolver.Suspension{Reason: &held{until: c.Until, scope: c.Scope, why: c.Why}}
 	}
 	q, with, fail := h.prepare(h.column, position, tool, with)
 	if fail != nil {
@@ -151,7 +151,7 @@ func (h *resolving) putOff(op string, rec sheet.Receipt, q query, res result) er
 		tried = &sheet.Entry{Kind: sheet.Tried, Row: h.task.Row, Receipt: sheet.Receipt{Column: rec.Column, Step: rec.Step},
 			Next: q.at.Next, Refused: q.at.Refused, Batch: q.at.Batch}
 	}
-	tried.Op, tried.Until, tried.Scope = op, res.hold.until.UTC(), res.hold.scope
+	tried.Op, tried.Until, tried.Scope, tried.Why = op, res.hold.until.UTC(), res.hold.scope, res.hold.why
 	ticket, err := h.s.pages.append(h.ctx, h.page, tried)
 	if err == nil {
 		err = ticket.Wait(h.ctx)

@@ -124,7 +124,7 @@ func (r *row) wait(ctx context.Context, res result) verdict {
 			return verdict{err: err}
 		}
 	}
-	t.Until, t.Scope = res.hold.until, res.hold.scope
+	t.Until, t.Scope, t.Why = res.hold.until, res.hold.scope, res.hold.why
 	if t.Input == "" {
 		t.Input = inputDigest(r.page.input.Values[t.Row-r.page.input.First])
 	}
@@ -133,7 +133,7 @@ func (r *row) wait(ctx context.Context, res result) verdict {
 	}
 	t.Spent = t.residency.Spent
 	if r.s.stopping() && !t.Until.After(time.Now()) {
-		t.Until, t.Scope = time.Time{}, "" // sent back by a slice that drains: not held by anybody
+		t.Until, t.Scope, t.Why = time.Time{}, "", call.Why{} // sent back by a slice that drains: not held by anybody
 	}
 	return verdict{held: true}
 }

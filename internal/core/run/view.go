@@ -36,17 +36,19 @@ type WaitView struct {
 
 // The statuses of a row.
 const (
-	StatusCompleted = "completed"
-	StatusFailed    = "failed"
-	StatusHeld      = "held"
-	StatusPending   = "pending"
-	StatusWaiting   = "waiting"   // for an answer, or asleep
-	StatusCancelled = "cancelled" // of a cancelled run: it had not ended, and will not by itself
+	StatusCompleted   = "completed"
+	StatusFailed      = "failed"
+	StatusHeld        = "held"
+	StatusWaiting     = "waiting"     // for an answer, or asleep
+	StatusWorking     = "working"     // a slice has taken it: it is computed, called for, or waits for its turn
+	StatusInterrupted = "interrupted" // a slice had taken it which has ended; the next one goes on with it
+	StatusPending     = "pending"     // not begun, or begun since the last checkpoint
+	StatusCancelled   = "cancelled"   // of a cancelled run: it had not ended, and will not by itself
 )
 
 // RowStatuses are all of them.
 func RowStatuses() []string {
-	return []string{StatusCompleted, StatusFailed, StatusHeld, StatusPending, StatusWaiting, StatusCancelled}
+	return []string{StatusCompleted, StatusFailed, StatusHeld, StatusWaiting, StatusWorking, StatusInterrupted, StatusPending, StatusCancelled}
 }
 
 // Rows yields the rows in input order, as far as they have come: from the pages, and for a run that is at work from
@@ -70,12 +72,12 @@ func (j *Job) Rows(ctx context.Context, p Ports) iter.Seq2[*RowView, error] {
 	}
 }
 
-func (j *Job) view(ctx context.Context, p Ports, input *intake.Page, state *sheet.Page, i int, held map[int64]*sheet.Pending) (*RowView, error) {
+func (j *Job) view(ctx context.Context, p Ports, input *intake.Page, state *sheet.Page, i int, live *liveShard) (*RowView, error) {
 	row := &state.Rows[i]
 	v := &RowView{
 		Place: state.First + int64(i), Row: input.Index[i] + 1, Input: input.Row(i, j.Run.Sealed.Columns), Error: row.Fault, values: input.Values[i], state: row,
 	}
-	v.Status, v.Held = j.standing(state, i, held)
+	v.Status, v.Held = j.standing(state, i, live)
 	if v.Status == StatusWaiting {
 		v.Waits = j.waitView(row.Waits(time.Now()))
 	}
@@ -96,7 +98,7 @@ func (j *Job) view(ctx context.Context, p Ports, input *intake.Page, state *shee
 }
 
 // standing is where a row stands, and what holds it.
-func (j *Job) standing(state *sheet.Page, i int, held map[int64]*sheet.Pending) (string, *sheet.Pending) {
+func (j *Job) standing(state *sheet.Page, i int, live *liveShard) (string, *sheet.Pending) {
 	switch state.Rows[i].Status {
 	case sheet.RowCompleted:
 		return StatusCompleted, nil
@@ -106,9 +108,15 @@ func (j *Job) standing(state *sheet.Page, i int, held map[int64]*sheet.Pending) 
 	if j.Run.Status == sheet.Cancelled {
 		return StatusCancelled, nil
 	}
-	if h := held[state.First+int64(i)]; h != nil && !h.Until.IsZero() {
+	h := live.held[state.First+int64(i)]
+	switch {
+	case h != nil && !h.Until.IsZero():
 		return StatusHeld, h
-	} else if h == nil && state.Rows[i].Waits(time.Now()) != nil {
+	case h != nil && live.owned:
+		return StatusWorking, nil
+	case h != nil:
+		return StatusInterrupted, nil
+	case state.Rows[i].Waits(time.Now()) != nil:
 		return StatusWaiting, nil
 	}
 	return StatusPending, nil

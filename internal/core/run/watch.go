@@ -35,7 +35,7 @@ type ScopeHold struct {
 	Provider string
 	Until    time.Time
 	Rows     int // rows that wait for their turn; held rows are not told apart by provider
-	Reason   *call.Error
+	Why      call.Why
 }
 
 func (w *Watch) attach(s *slice) {
@@ -131,7 +131,7 @@ func (s *slice) snapshot() Snapshot {
 	for name, l := range s.caller.lanes {
 		l.mu.Lock()
 		if l.closed.After(now) {
-			snap.Holds = append(snap.Holds, ScopeHold{Provider: name, Until: l.closed, Rows: len(l.queue), Reason: l.reason})
+			snap.Holds = append(snap.Holds, ScopeHold{Provider: name, Until: l.closed, Rows: len(l.queue), Why: l.why})
 		}
 		l.mu.Unlock()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"sluice/internal/core/call"
 	"sluice/internal/core/frame"
 	"sluice/internal/core/store"
 	"sluice/internal/core/table"
@@ -67,6 +68,7 @@ type Pending struct {
 	Input string    `json:"d"`           // digest of the input it was admitted with
 	Until time.Time `json:"u,omitzero"`  // held until; zero: at work when this was written
 	Scope string    `json:"s,omitempty"` // whose hold it is
+	Why   call.Why  `json:"w,omitzero"`
 	Spent bool      `json:"x,omitempty"` // its call has used up its resident waits
 	// Unsent is since when nothing could be sent for its call; zero: that was not so.
 	Unsent time.Time `json:"n,omitzero"`

@@ -31,9 +31,10 @@ type Entry struct {
 	Next    int   `json:"n,omitempty"` // Tried, Intended: number of the attempt
 	Refused int   `json:"u,omitempty"` // Tried, Intended: definite refusals so far, from which the request id follows
 	At      int64 `json:"t,omitempty"` // Intended: when, in milliseconds since 1970
-	// Tried, of a call of a resolver: until when it is held, and by whom. Its row may come back earlier, for something else.
+	// Tried, of a call of a resolver: until when it is held, by whom and why. Its row may come back earlier, for something else.
 	Until time.Time   `json:"h,omitzero"`
 	Scope string      `json:"s,omitempty"`
+	Why   call.Why    `json:"q,omitzero"`
 	Batch *call.Batch `json:"b,omitempty"` // Tried, Intended: the request that the call shares with others
 	Bound *Boundary   `json:"g,omitempty"` // Bounded
 	Fault *Fault      `json:"f,omitempty"` // RowEnded: why the row failed
@@ -140,6 +141,9 @@ func appendEntry(b []byte, e *Entry) []byte {
 	}
 	if e.Scope != "" {
 		b = appendJSON(append(b, `,"s":`...), e.Scope)
+	}
+	if e.Why != (call.Why{}) {
+		b = appendJSON(append(b, `,"q":`...), e.Why)
 	}
 	if e.Batch != nil {
 		b = appendJSON(append(b, `,"b":`...), e.Batch)

@@ -42,6 +42,7 @@ type Cursor struct {
 	Op       string      `json:"y,omitempty"` // as in Receipt
 	Until    time.Time   `json:"h,omitzero"`  // as in Entry
 	Scope    string      `json:"s,omitempty"`
+	Why      call.Why    `json:"q,omitzero"`
 	Intended bool        `json:"i,omitempty"` // dispatched, perhaps; must not be dispatched again
 }
 
@@ -83,7 +84,7 @@ func (r *Row) apply(e *Entry, columns int) error {
 		}
 	case Tried, Intended:
 		r.dropCursor(e.Column, e.Step)
-		r.Cursors = append(r.Cursors, Cursor{Column: e.Column, Step: e.Step, Next: e.Next, Refused: e.Refused, At: e.At, Batch: e.Batch, Op: e.Op, Until: e.Until, Scope: e.Scope, Intended: e.Kind == Intended})
+		r.Cursors = append(r.Cursors, Cursor{Column: e.Column, Step: e.Step, Next: e.Next, Refused: e.Refused, At: e.At, Batch: e.Batch, Op: e.Op, Until: e.Until, Scope: e.Scope, Why: e.Why, Intended: e.Kind == Intended})
 	case Bounded:
 		if e.Bound != nil && r.Boundary(e.Bound.Column, e.Bound.Step) == nil {
 			r.Boundaries = append(r.Boundaries, *e.Bound)

@@ -60,6 +60,7 @@ type Run struct {
 	Shards      int           `json:"shards"`
 	ShardEnds   []int         `json:"shardEnds,omitempty"` // of a run that was extended: where each shard's pages end; else they are dealt evenly
 	Concurrency int           `json:"concurrency,omitempty"`
+	Budget      Budget        `json:"budget,omitzero"` // the map's
 	Force       bool          `json:"force,omitempty"`
 	Out         string        `json:"out,omitempty"`
 	Statuses    bool          `json:"statusColumns,omitempty"`
