@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"time"
 
+	"sluice/internal/core/call"
+	"sluice/internal/core/gateway"
 	"sluice/internal/core/pacer"
 	"sluice/internal/core/run"
 )
@@ -13,11 +15,24 @@ type Provider struct {
 	Scope     string    `json:"scope"`
 	Provider  string    `json:"provider"`
 	HeldUntil time.Time `json:"heldUntil,omitzero"` // the provider wants nothing before
-	Refusals  int       `json:"refusals"`           // in a row, without a deadline
+	call.Why            // with HeldUntil
+	Refusals  int       `json:"refusals"` // in a row, without a deadline
 	LastGrant time.Time `json:"lastGrant,omitzero"`
 	Limits    []Limit   `json:"limits"`
 	Leased    int       `json:"leased"` // calls that may be in flight, by all processes together
 	Processes int       `json:"processes"`
+	Found     *Found    `json:"found,omitempty"` // of a provider that declares no limits
+}
+
+// Found is pacer.Found.
+type Found struct {
+	Concurrency   int       `json:"concurrency"`
+	Refused       int       `json:"refused,omitempty"`
+	EveryMs       int64     `json:"everyMs,omitempty"`
+	RefusedAtMs   int64     `json:"refusedAtMs,omitempty"`
+	TestAt        time.Time `json:"testAt,omitzero"`
+	LatencyMs     int64     `json:"latencyMs"`
+	BestLatencyMs int64     `json:"bestLatencyMs,omitempty"`
 }
 
 // Limit is a rule and how much of it is used.
@@ -53,6 +68,13 @@ func providerOf(s pacer.Standing) Provider {
 		Limits: []Limit{}, Processes: len(s.Leases)}
 	for _, l := range s.Leases {
 		p.Leased += l.Calls
+	}
+	if !s.Held.IsZero() {
+		p.Why = gateway.Why(pacer.Held, s.HeldBy)
+	}
+	if f := s.Found; f != nil {
+		p.Found = &Found{Concurrency: f.Concurrency, Refused: f.Refused, EveryMs: f.Every.Milliseconds(), RefusedAtMs: f.RefusedAt.Milliseconds(),
+			TestAt: f.Test, LatencyMs: f.Latency.Milliseconds(), BestLatencyMs: f.Best.Milliseconds()}
 	}
 	for _, rule := range s.Rules {
 		p.Limits = append(p.Limits, Limit{Rate: rule.Rate, PerMs: rule.Per.Milliseconds(), Burst: rule.Burst, Recent: rule.Recent})

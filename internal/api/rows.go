@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"sluice/internal/core/call"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/value"
@@ -35,10 +36,11 @@ type Row struct {
 	Omitted []string `json:"omitted,omitempty"`
 }
 
-// Held is what a row waits for.
+// Held is whom a row waits for, until when and why.
 type Held struct {
 	Provider string    `json:"provider"`
 	Until    time.Time `json:"until"`
+	call.Why
 }
 
 // Columns are the names of the columns in their order, which the objects of rows have lost.
@@ -137,7 +139,7 @@ func columnsOf(job *run.Job) Columns {
 func RowOf(v *run.RowView) (Row, int, error) {
 	row := Row{Row: v.Row, Status: v.Status, Error: v.Error, Waits: v.Waits}
 	if v.Held != nil {
-		row.Held = &Held{Provider: run.ProviderOf(v.Held.Scope), Until: v.Held.Until}
+		row.Held = &Held{Provider: run.ProviderOf(v.Held.Scope), Until: v.Held.Until, Why: v.Held.Why}
 	}
 	var size int
 	var err error

@@ -96,7 +96,7 @@ func TestRowsOfARunAtWork(t *testing.T) {
 		case `{"x":2}`:
 			return call.Answer{Outcome: call.Failed, Dispatched: true, Status: 422, Error: &call.Error{Code: "HTTP_422", Message: "no"}}
 		case `{"x":3}`:
-			return call.Answer{Outcome: call.Held, Dispatched: true, Status: 429, Until: until, Scope: "a-0123456789ab"}
+			return call.Answer{Outcome: call.Held, Dispatched: true, Status: 429, Until: until, Scope: "a-0123456789ab", Why: call.Why{Reason: call.RetryAfter, Code: "HTTP_429"}}
 		}
 		return call.Answer{Outcome: call.Result, Value: json.RawMessage(`[1]`), Dispatched: true, Status: 200}
 	})
@@ -114,7 +114,7 @@ func TestRowsOfARunAtWork(t *testing.T) {
 	if fault, _ := rows[1]["error"].(map[string]any); rows[1]["status"] != "failed" || fault["code"] != "HTTP_422" || fault["column"] != "y" {
 		t.Errorf("%v", rows[1])
 	}
-	want := map[string]any{"provider": "a", "until": until.Format(time.RFC3339)}
+	want := map[string]any{"provider": "a", "until": until.Format(time.RFC3339), "reason": "retryAfter", "code": "HTTP_429"}
 	if diff := cmp.Diff(want, rows[2]["held"]); rows[2]["status"] != "held" || diff != "" {
 		t.Errorf("%v", rows[2])
 	}
@@ -122,8 +122,15 @@ func TestRowsOfARunAtWork(t *testing.T) {
 		t.Errorf("%v", held)
 	}
 	_, out := w.ask("GET", "/runs/r", "")
-	if holds, _ := out["holds"].([]any); out["status"] != "parked" || len(holds) != 1 || holds[0].(map[string]any)["provider"] != "a" {
-		t.Errorf("%v", out)
+	holds, _ := out["holds"].([]any)
+	if out["status"] != "parked" || len(holds) != 1 {
+		t.Fatalf("%v", out)
+	}
+	hold := holds[0].(map[string]any)
+	delete(hold, "since")
+	if diff := cmp.Diff(map[string]any{"provider": "a", "scope": "a-0123456789ab", "reason": "retryAfter", "code": "HTTP_429",
+		"until": until.Format(time.RFC3339), "last": until.Format(time.RFC3339), "rows": 1.0, "shards": 1.0}, hold); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -95,7 +95,7 @@ func TestProvidersAreShownAsTheyStand(t *testing.T) {
 		if g, err := p.Acquire(t.Context(), "acme-0123456789ab", want); err != nil || len(g.Permits) != 3 {
 			t.Fatal(g, err)
 		}
-		until, err := p.Report(t.Context(), "acme-0123456789ab", pacer.Observation{Limited: true, Deadline: time.Now().Add(time.Hour)})
+		until, err := p.Report(t.Context(), "acme-0123456789ab", pacer.Observation{Limited: true, Status: 429, Deadline: time.Now().Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestProvidersAreShownAsTheyStand(t *testing.T) {
 			t.Errorf("held until %v, want %v", held, until)
 		}
 		delete(got, "heldUntil")
-		if diff := cmp.Diff(map[string]any{"scope": "acme-0123456789ab", "provider": "acme", "refusals": 0.0, "leased": 3.0, "processes": 1.0,
+		if diff := cmp.Diff(map[string]any{"scope": "acme-0123456789ab", "provider": "acme", "refusals": 0.0, "reason": "retryAfter", "code": "HTTP_429", "leased": 3.0, "processes": 1.0,
 			"limits": []any{map[string]any{"rate": 100.0, "perMs": 60_000.0, "burst": 100.0, "recent": 3.0}}}, got); diff != "" {
 			t.Error(diff)
 		}

@@ -39,7 +39,11 @@ type View struct {
 	Asked  string     `json:"asked,omitempty"`  // cancel, pause or retry: it is wanted, and not done yet
 	Holds  []run.Hold `json:"holds,omitempty"`  // what rows wait for
 	Waits  *Waits     `json:"waits,omitempty"`  // how many rows wait for something else
-	Bill   *cost.Bill `json:"bill,omitempty"`   // so far, at list prices
+	// Rows that a slice has taken and that are not held, as of its last checkpoint: by one that is at work, or that has ended.
+	Working     int        `json:"working,omitempty"`
+	Interrupted int        `json:"interrupted,omitempty"`
+	Budget      *Spent     `json:"budget,omitempty"` // of a run that has one
+	Bill        *cost.Bill `json:"bill,omitempty"`   // so far, at list prices
 }
 
 // Waits says how many rows wait for answers, or sleep.
@@ -89,19 +93,25 @@ func DetailOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) 
 	if r.Status.Ended() {
 		return v, nil
 	}
-	if v.Holds, err = run.Holds(ctx, st, r); err != nil {
-		return v, err
-	}
-	waiting, err := run.Waiting(ctx, st, r)
+	left, err := run.BacklogOf(ctx, st, r)
 	if err != nil {
 		return v, err
 	}
-	if waiting.Answers+waiting.Asleep > 0 {
-		v.Waits = &Waits{Answers: waiting.Answers, Asleep: waiting.Asleep}
+	v.Holds, v.Working, v.Interrupted = left.Holds, left.Working, left.Interrupted
+	if w := left.Waiting; w.Answers+w.Asleep > 0 {
+		v.Waits = &Waits{Answers: w.Answers, Asleep: w.Asleep}
 	}
+	return v, v.asked(ctx, st, r)
+}
+
+// asked adds what people have asked of the run.
+func (v *View) asked(ctx context.Context, st *store.Store, r *sheet.Run) error {
 	asked, err := sheet.LoadControl(ctx, st, r.ID)
+	if err != nil {
+		return err
+	}
+	v.Budget, err = spentOf(ctx, st, r, asked)
 	switch {
-	case err != nil:
 	case asked.Cancel != nil:
 		v.Asked = "cancel"
 	case asked.Retries():
@@ -109,5 +119,5 @@ func DetailOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) 
 	case asked.Pause != nil && v.Status != sheet.Paused:
 		v.Asked = "pause"
 	}
-	return v, err
+	return err
 }
