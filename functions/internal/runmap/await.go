@@ -26,15 +26,18 @@ type AwaitResult struct {
 
 // How long the machine waits for a token at most, by the names that it knows them under: the time that a shard wakes at
 // is met by waiting in steps, each no longer than what is left. A machine cannot be told the time itself: TimeoutSecondsPath
-// is not for every emulator. In the last half minute a shard waits as if it were parked.
+// is not for every emulator. In the last ten seconds a shard waits as if it were parked: shorter steps would cost more slices than
+// they save waiting.
 const (
 	withinHour    = "hour"
 	withinMinutes = "minutes"
 	withinMoment  = "moment"
+	withinSeconds = "seconds"
 
 	hour    = time.Hour
 	minutes = 5 * time.Minute
 	moment  = 30 * time.Second
+	seconds = 10 * time.Second
 )
 
 // tokenKept is how long a token is kept: longer than a machine waits for it.
@@ -50,6 +53,8 @@ func within(wakeAt, now time.Time) string {
 		return withinMinutes
 	case left >= moment:
 		return withinMoment
+	case left >= seconds:
+		return withinSeconds
 	}
 	return ""
 }

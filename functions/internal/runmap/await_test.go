@@ -37,7 +37,7 @@ func TestTheMachineWaitsNoLongerThanItIsTold(t *testing.T) {
 	for _, c := range m.States["Await"].Choices {
 		got[c.StringEquals] = time.Duration(m.States[c.Next].TimeoutSeconds) * time.Second
 	}
-	want := map[string]time.Duration{withinHour: hour, withinMinutes: minutes, withinMoment: moment}
+	want := map[string]time.Duration{withinHour: hour, withinMinutes: minutes, withinMoment: moment, withinSeconds: seconds}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the machine waits %v, the function means %v", got, want)
 	}
@@ -47,7 +47,7 @@ func TestTokensAreWaitedForInSteps(t *testing.T) {
 	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	for left, want := range map[time.Duration]string{
 		time.Hour: "hour", 100 * time.Hour: "hour", time.Hour - 1: "minutes", 5 * time.Minute: "minutes", 5*time.Minute - 1: "moment",
-		30 * time.Second: "moment", 30*time.Second - 1: "", 0: "", -time.Hour: "",
+		30 * time.Second: "moment", 30*time.Second - 1: "seconds", 10 * time.Second: "seconds", 10*time.Second - 1: "", 0: "", -time.Hour: "",
 	} {
 		if got := within(now.Add(left), now); got != want {
 			t.Errorf("%v: %q, want %q", left, got, want)
@@ -112,7 +112,7 @@ const askingMap = "version: 1\nname: asking\ncolumns:\n  - {name: ok, event: {ke
 // play works shard 0 as the machine does, by its definition, until it is done.
 func (w *machineWorld) play(t *testing.T) {
 	t.Helper()
-	timeouts := map[string]time.Duration{"hour": time.Hour, "minutes": 5 * time.Minute, "moment": 30 * time.Second}
+	timeouts := map[string]time.Duration{"hour": time.Hour, "minutes": 5 * time.Minute, "moment": 30 * time.Second, "seconds": 10 * time.Second}
 	for {
 		var s SliceResult
 		w.must(`{"op":"slice","run":"r","shard":0,"slices":0}`, &s)
@@ -192,10 +192,37 @@ func TestTheMachineComesWhenTheEventEnds(t *testing.T) {
 		if late := time.Since(began) - 72*time.Hour; late < 0 || late > 3*time.Second {
 			t.Errorf("%v late", late)
 		}
-		if w.record("r").Counts.Failed != 1 || w.slices > 72+12+10+4 {
+		if w.record("r").Counts.Failed != 1 || w.slices > 72+12+10+3+4 {
 			t.Errorf("%+v after %d slices", w.record("r").Counts, w.slices)
 		}
 	})
+}
+
+// The shard's next time is near, because another row's event ends then. An answer is not left lying for longer than the last
+// step before that time, whenever it comes.
+func TestAnAnswerWaitsForSecondsAtMost(t *testing.T) {
+	const mapText = "version: 1\ncolumns:\n  - {name: ok, event: {key: \"go-${row.x}\", expires: \"${row.for}\"}}\n" +
+		"  - {name: y, call: a.get, with: {x: \"${row.x}\"}}\n"
+	for after := time.Second; after < 58*time.Second; after += time.Second {
+		synctest.Test(t, func(t *testing.T) {
+			p := &provider{}
+			w := newMachineWorld(t, p)
+			w.begin(mapText, "x,for\na,72h\nb,58s\n")
+			time.AfterFunc(after, func() {
+				if err := w.give(t, w.Store, "go-a"); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(seconds + 2*time.Second)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if p.asked != 1 {
+					t.Errorf("an answer after %v: %d calls have followed %v later", after, p.asked, seconds)
+				}
+			})
+			w.play(t)
+			time.Sleep(seconds + 2*time.Second)
+		})
+	}
 }
 
 // The answer comes right behind every single operation of the store while the machine works, between the slice and the
