@@ -1,15 +1,10 @@
 package cloud
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 )
 
 // asking is a map whose rows wait for answers under keys of their own.
@@ -58,13 +53,7 @@ func TestAnswersWakeTheShard(t *testing.T) {
 	eventually(t, soon, "the first row has ended", func() bool { return s.view(t, run).Completed == 1 })
 	s.in(t, run, "AwaitHour")
 
-	detail, _ := json.Marshal(map[string]any{"key": run + "/b", "value": "by the bus"})
-	out, err := s.eventbridge.PutEvents(t.Context(), &eventbridge.PutEventsInput{Entries: []types.PutEventsRequestEntry{{
-		EventBusName: &s.bus, Source: aws.String("crm"), DetailType: aws.String("sluice.event.answered"), Detail: aws.String(string(detail)),
-	}}})
-	if err != nil || out.FailedEntryCount != 0 {
-		t.Fatalf("%v, %+v", err, out)
-	}
+	s.answerByBus(t, run+"/b", "by the bus", 1)
 	s.ended(t, run, "completed", soon)
 	if got, want := s.export(t, run), "x,ok\na,\"{\"\"n\"\":0}\"\nb,by the bus\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -88,7 +77,7 @@ func TestTheShardComesWhenAnEventEnds(t *testing.T) {
 	if got := s.export(t, run); got != "x,ok\na,nobody\nb,nobody\n" {
 		t.Errorf("got %q", got)
 	}
-	if states := entered(s.history(t, shard)); states["AwaitMoment"] != 1 || states["Park"] != 1 || states["Slice"] != 3 {
+	if states := entered(s.history(t, shard)); states["AwaitMoment"] != 1 || states["AwaitSeconds"] != 1 || states["Park"] != 1 || states["Slice"] != 4 {
 		t.Errorf("the shard's way: %v", states)
 	}
 	if v := s.view(t, run); v.FinishedAt.Sub(v.CreatedAt) < expires {

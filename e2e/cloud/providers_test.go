@@ -23,8 +23,27 @@ type providers struct {
 	sim *providersim.Sim
 	url string
 
-	mu  sync.Mutex
-	log bytes.Buffer
+	mu      sync.Mutex
+	log     bytes.Buffer
+	arrival func(*http.Request)
+}
+
+// onArrival has f see each request before it is answered.
+func (p *providers) onArrival(f func(*http.Request)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.arrival = f
+}
+
+// ServeHTTP serves the simulator.
+func (p *providers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	arrival := p.arrival
+	p.mu.Unlock()
+	if arrival != nil {
+		arrival(r)
+	}
+	p.sim.Handler().ServeHTTP(w, r)
 }
 
 // Write takes the simulator's log.
@@ -58,7 +77,7 @@ func simulate(t *testing.T, list ...providersim.Provider) *providers {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	p := &providers{t: t, sim: sim, url: "http://" + net.JoinHostPort(host, port)}
 	sim.LogTo(p)
-	server := &http.Server{Handler: sim.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return p
@@ -66,11 +85,12 @@ func simulate(t *testing.T, list ...providersim.Provider) *providers {
 
 // request is one line of the simulator's log.
 type request struct {
-	Time    time.Time
-	Request string
-	Refusal string
-	Status  int
-	Millis  int64
+	Time     time.Time
+	Provider string
+	Request  string
+	Refusal  string
+	Status   int
+	Millis   int64
 }
 
 func (r request) end() time.Time { return r.Time.Add(time.Duration(r.Millis) * time.Millisecond) }
@@ -89,6 +109,22 @@ func (p *providers) requests() (all []request) {
 		all = append(all, r)
 	}
 	return all
+}
+
+// times counts how often each of a provider's requests came.
+func (p *providers) times(provider string) map[string]int {
+	n := map[string]int{}
+	for _, r := range p.requests() {
+		if r.Provider == provider {
+			n[r.Request]++
+		}
+	}
+	return n
+}
+
+// verifies is the request for one address, as the log has it.
+func verifies(provider, email string) string {
+	return fmt.Sprintf(`POST /%s/verify {"email":%q}`, provider, email)
 }
 
 func (p *providers) report(provider string) providersim.ProviderReport {

@@ -105,13 +105,10 @@ func (s *stack) deploy(t *testing.T) error {
 	if err := s.script(&outputs, "e2e/deploy.sh", "-c", "sluice:architecture="+runtime.GOARCH, "-c", "sluice:keepData=false", "-c", "sluice:allowPrivate=true"); err != nil {
 		return err
 	}
-	// Names of API hosts lead nowhere on an emulator; this is where REST APIs are on all of them.
-	u, err := url.Parse(outputs["ApiUrl"])
-	if err != nil || u.Host == "" {
-		return fmt.Errorf("the deployment's ApiUrl is %q", outputs["ApiUrl"])
+	var err error
+	if s.url, err = s.within(outputs["ApiUrl"]); err != nil {
+		return fmt.Errorf("the deployment's ApiUrl: %w", err)
 	}
-	id, _, _ := strings.Cut(u.Hostname(), ".")
-	s.url = s.endpoint + "/restapis/" + id + "/" + strings.Trim(u.Path, "/") + "/_user_request_"
 	var key struct {
 		Value string `json:"value"`
 	}
@@ -120,6 +117,18 @@ func (s *stack) deploy(t *testing.T) error {
 	}
 	s.key = key.Value
 	return nil
+}
+
+// within is where an address of an API leads: names of API hosts lead nowhere on an emulator, and this is where REST APIs
+// are on all of them. The address is of AWS's form: the API in the host's name, then the stage, then what is asked for.
+func (s *stack) within(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "", fmt.Errorf("%q is no address", address)
+	}
+	id, _, _ := strings.Cut(u.Hostname(), ".")
+	stage, path, _ := strings.Cut(strings.TrimPrefix(u.RequestURI(), "/"), "/")
+	return s.endpoint + "/restapis/" + id + "/" + stage + "/_user_request_/" + path, nil
 }
 
 // script runs a script of the repository. What it prints is in the error, and on standard output is JSON for out.
