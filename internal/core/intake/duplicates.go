@@ -13,8 +13,8 @@ import (
 
 // Duplicate is a row that was not kept, because an earlier one has its key.
 type Duplicate struct {
-	Row   int64 `json:"row"`   // 1-based number among the source's rows
-	Line  int64 `json:"line"`  // Row.Line
+	Row   int64 `json:"row"`   // 1-based number among the rows of all sources
+	Line  int64 `json:"line"`  // Row.Line, in its own source
 	First int64 `json:"first"` // 1-based number of the row that was kept
 }
 
@@ -56,25 +56,24 @@ func (s *stager) saveDuplicates() error {
 	return err
 }
 
-// Duplicates yields the duplicates of a sealed input in the order of the source. It stops at an error.
-func Duplicates(ctx context.Context, st *store.Store, run string) iter.Seq2[Duplicate, error] {
+// Duplicates yields the duplicates of a sealed input, of all its parts, in the order in which they came. Numbers of rows count
+// on from part to part. It stops at an error.
+func Duplicates(ctx context.Context, st *store.Store, run string, in Sealed) iter.Seq2[Duplicate, error] {
 	return func(yield func(Duplicate, error) bool) {
-		if _, err := LoadSealed(ctx, st, run); err != nil {
-			yield(Duplicate{}, err)
-			return
-		}
-		for it, err := range st.Table.Query(ctx, table.Prefix(part(run), "d/")) {
-			var flat [][3]int64
-			if err == nil {
-				flat, err = openDuplicates(ctx, st, it)
-			}
-			if err != nil {
-				yield(Duplicate{}, err)
-				return
-			}
-			for _, d := range flat {
-				if !yield(Duplicate{Row: d[0], Line: d[1], First: d[2]}, nil) {
+		for _, p := range in.AllParts() {
+			for it, err := range st.Table.Query(ctx, table.Prefix(part(under(run, p.Name)), "d/")) {
+				var flat [][3]int64
+				if err == nil {
+					flat, err = openDuplicates(ctx, st, it)
+				}
+				if err != nil {
+					yield(Duplicate{}, err)
 					return
+				}
+				for _, d := range flat {
+					if !yield(Duplicate{Row: d[0], Line: d[1], First: d[2]}, nil) {
+						return
+					}
 				}
 			}
 		}

@@ -71,29 +71,26 @@ func under(run, part string) string {
 	return run + "/" + part
 }
 
+// MaxParts bounds how many parts an input has: the record of its run tells of each.
+const MaxParts = 500
+
+// ErrParts: the input cannot be extended any more.
+var ErrParts = fmt.Errorf("it has been extended %d times, which is the most; start another run for what follows", MaxParts-1)
+
 // Extend seals the rows of a source that a sealed input does not have, behind those that it has, and returns the input with
 // them. Nobody sees them before the caller has made it the run's. Rows with a known key are duplicates. Where the identity is
 // the position, the source must begin with the rows that the input has; the others are new. A source without new rows leaves
-// nothing behind: the input is returned as it was. Errors are those of Seal.
+// nothing behind: the input is returned as it was. Errors are those of Seal, and ErrParts.
 func Extend(ctx context.Context, st *store.Store, run string, in Sealed, src Source, id Identity, opts SealOptions) (Sealed, Extension, error) {
-	name := "x" + strconv.Itoa(len(in.AllParts()))
-	more, err := aligned(in, src)
-	if err != nil {
-		return in, Extension{}, refusal{err}
+	parts := len(in.AllParts())
+	if parts >= MaxParts {
+		return in, Extension{}, refusal{ErrParts}
 	}
-	known := &known{rows: in.Rows, total: in.Total}
-	if id.Key == nil && len(id.Columns) == 0 {
-		next, stop := iter.Pull2(sealedRows(ctx, st, run, in))
-		defer stop()
-		known.next, known.total = next, 0
-	} else if known.index, err = indexOf(ctx, st, run, in, id, opts); err != nil {
-		return in, Extension{}, err
+	name := "x" + strconv.Itoa(parts)
+	part, done, err := leftPart(ctx, st, under(run, name), opts)
+	if err == nil && !done {
+		part, err = sealPart(ctx, st, run, name, in, src, id, opts)
 	}
-	if err := forgetPart(ctx, st, under(run, name)); err != nil { // of an extension that was cut off
-		return in, Extension{}, err
-	}
-	opts.known = known
-	part, err := Seal(ctx, st, under(run, name), more, id, opts)
 	if err != nil {
 		return in, Extension{}, err
 	}
@@ -102,6 +99,44 @@ func Extend(ctx context.Context, st *store.Store, run string, in Sealed, src Sou
 		return in, told, forgetPart(ctx, st, under(run, name))
 	}
 	return in.plus(part, name), told, nil
+}
+
+// leftPart is what an extension has left that was cut off. The same one goes on with it (SealOptions.Again); what another one
+// has left is deleted.
+func leftPart(ctx context.Context, st *store.Store, run string, opts SealOptions) (part Sealed, done bool, err error) {
+	was, version, err := loadState(ctx, st, run)
+	switch {
+	case errors.Is(err, table.ErrNotFound):
+		return part, false, nil
+	case err != nil:
+		return part, false, err
+	case !opts.Again || was.Fingerprint != opts.Fingerprint:
+		return part, false, discard(ctx, st, run, version)
+	case was.State == sealed:
+		return *was.Sealed, true, nil
+	}
+	return part, false, nil
+}
+
+// sealPart seals what the source has and the input has not.
+func sealPart(ctx context.Context, st *store.Store, run, name string, in Sealed, src Source, id Identity, opts SealOptions) (Sealed, error) {
+	more, err := aligned(in, src)
+	if err != nil {
+		return Sealed{}, refusal{err}
+	}
+	opts.known = &known{rows: in.Rows, total: in.Total}
+	if id.Key == nil && len(id.Columns) == 0 {
+		next, stop := iter.Pull2(sealedRows(ctx, st, run, in))
+		defer stop()
+		opts.known.next, opts.known.total = next, 0
+	} else if opts.known.index, err = indexOf(ctx, st, run, in, id, opts); err != nil {
+		return Sealed{}, err
+	}
+	part, err := Seal(ctx, st, under(run, name), more, id, opts)
+	if opts.Again && errors.Is(err, ErrSealed) { // somebody else has done the same meanwhile
+		return part, nil
+	}
+	return part, err
 }
 
 // Extension is what a source has brought.

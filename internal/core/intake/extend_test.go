@@ -75,6 +75,10 @@ func TestX4M3ATableIsExtendedByItsKey(t *testing.T) {
 		if d := cmp.Diff(before, keysAndData(t, st, "run/r/in")); d != "" {
 			t.Error(d)
 		}
+		dups := []Duplicate{{Row: 3, Line: 4, First: 1}, {Row: 4, Line: 2, First: 2}, {Row: 6, Line: 4, First: 5}, {Row: 8, Line: 2, First: 1}, {Row: 9, Line: 3, First: 5}}
+		if d := cmp.Diff(dups, duplicatesOf(t, st, "r", in)); d != "" || in.Duplicates != 5 {
+			t.Errorf("%d duplicates, listed: %s", in.Duplicates, d)
+		}
 		if left := keysAndData(t, st, "run/r/x3/in"); len(left) > 0 {
 			t.Errorf("a source without new rows left %d items", len(left))
 		}
@@ -159,6 +163,47 @@ func TestX4CrashAtEveryWriteOfAnExtension(t *testing.T) {
 		if !crashed {
 			return
 		}
+	}
+}
+
+// An extension that may be told again keeps what it has sealed: who has made it the run's meanwhile does not lose it. What
+// another one has left is deleted.
+func TestX4AnExtensionToldTwiceIsOnePart(t *testing.T) {
+	onStores(t, func(t *testing.T, st *store.Store) {
+		id, again := ByColumns("k"), SealOptions{Fingerprint: "f", Again: true}
+		in := mustSeal(t, st, "r", openText(t, "t.csv", "k,v\na,1\n", Options{}), id)
+		extend := func(text string, opts SealOptions) Sealed {
+			t.Helper()
+			more, told, err := Extend(t.Context(), st, "r", in, openText(t, "t.csv", text, Options{}), id, opts)
+			if err != nil || told != (Extension{Rows: 1, Duplicates: 1}) {
+				t.Fatalf("%+v, %v", told, err)
+			}
+			return more
+		}
+		first := extend("k,v\na,1\nb,2\n", again)
+		before := keysAndData(t, st, "run/r/x1/in")
+		if second := extend("k,v\na,1\nb,2\n", again); second.Digest != first.Digest || cmp.Diff(before, keysAndData(t, st, "run/r/x1/in")) != "" {
+			t.Errorf("sealed again: %+v, then %+v", first, second)
+		}
+		other := again
+		other.Fingerprint = "g"
+		if third := extend("k,v\na,1\nc,3\n", other); third.Digest == first.Digest {
+			t.Error("another extension took what this one has left")
+		}
+		_ = extend("k,v\na,1\nb,2\n", SealOptions{Fingerprint: "g"}) // who does not say so begins anew
+	})
+}
+
+// Every part is told of in the run's record, which must stay an item.
+func TestM4AnInputHasABoundOfParts(t *testing.T) {
+	st := &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}
+	in := mustSeal(t, st, "r", openText(t, "t.csv", "k\na\n", Options{}), ByColumns("k"))
+	for len(in.AllParts()) < MaxParts {
+		in = in.plus(in.alone(in.AllParts()[0]), "x")
+	}
+	_, _, err := Extend(t.Context(), st, "r", in, openText(t, "t.csv", "k\nb\n", Options{}), ByColumns("k"), SealOptions{})
+	if !errors.Is(err, ErrParts) || !Refused(err) || !strings.Contains(err.Error(), "extended 499 times") {
+		t.Error(err)
 	}
 }
 

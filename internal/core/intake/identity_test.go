@@ -14,9 +14,9 @@ import (
 	"sluice/internal/memory"
 )
 
-func duplicatesOf(t *testing.T, st *store.Store, run string) (all []Duplicate) {
+func duplicatesOf(t *testing.T, st *store.Store, run string, in Sealed) (all []Duplicate) {
 	t.Helper()
-	for d, err := range Duplicates(t.Context(), st, run) {
+	for d, err := range Duplicates(t.Context(), st, run, in) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestM3FirstRowWins(t *testing.T) {
 			t.Error(d)
 		}
 		want := []Duplicate{{Row: 3, Line: 5, First: 1}, {Row: 5, Line: 7, First: 2}, {Row: 6, Line: 8, First: 1}}
-		if d := cmp.Diff(want, duplicatesOf(t, st, "r")); d != "" {
+		if d := cmp.Diff(want, duplicatesOf(t, st, "r", in)); d != "" {
 			t.Error(d)
 		}
 	})
@@ -50,8 +50,8 @@ func TestM3FirstRowWins(t *testing.T) {
 func TestM3ManyDuplicatesAreListedInOrder(t *testing.T) {
 	onStores(t, func(t *testing.T, st *store.Store) {
 		text := "a\n" + strings.Repeat("x\n", 2*dupsPer+2)
-		mustSeal(t, st, "r", openText(t, "t.csv", text, Options{}), ByColumns("a"))
-		all := duplicatesOf(t, st, "r")
+		in := mustSeal(t, st, "r", openText(t, "t.csv", text, Options{}), ByColumns("a"))
+		all := duplicatesOf(t, st, "r", in)
 		if len(all) != 2*dupsPer+1 {
 			t.Fatalf("%d listed", len(all))
 		}

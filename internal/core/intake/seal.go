@@ -25,6 +25,9 @@ type SealOptions struct {
 	Fingerprint string
 	// Recheck returns the fingerprint anew once all is read: a source that was written to meanwhile is refused.
 	Recheck func() (string, error)
+	// Again says, of an extension, that whatever is sealed with this fingerprint behind the same input is the same: what was
+	// cut off, or is done twice at once, comes to one part, which is not deleted under who has made it the run's meanwhile.
+	Again bool
 	// KeyBudget bounds the key index in bytes; 0 is DefaultKeyBudget.
 	KeyBudget int64
 	// Progress is told the number of rows read so far, after each page.
