@@ -19,16 +19,19 @@ var ErrEnded = errors.New("has ended")
 
 func endedAs(r *sheet.Run) error { return fmt.Errorf("run %s %w: it is %s", r.ID, ErrEnded, r.Status) }
 
-// Cancel asks a run to stop for good: calls under way are interrupted, and what is finished is kept. Cancelling again
-// changes nothing. Errors: ErrEnded if the run is over in another way; sheet.ErrNoRun.
+// Cancel asks a run to stop for good: calls under way are interrupted, and what is finished is kept. An extension that is not
+// done yet is withdrawn. Cancelling again changes nothing. Errors: ErrEnded if the run is over in another way; sheet.ErrNoRun.
 func Cancel(ctx context.Context, st *store.Store, id string) error {
-	r, err := sheet.Load(ctx, st, id)
-	if err != nil || r.Status == sheet.Cancelled {
+	r, asked, err := wanted(ctx, st, id)
+	switch {
+	case err != nil:
 		return err
-	}
-	if r.Status.Ended() {
+	case r.Status.Ended() && !asked.Extends(r) && r.Status == sheet.Cancelled:
+		return nil
+	case r.Status.Ended() && !asked.Extends(r):
 		return endedAs(r)
 	}
+	// In this order: who has made the extension's rows the run's by now is told to stop.
 	_, err = sheet.Ask(ctx, st, id, func(c *sheet.Control) bool {
 		if c.Cancel != nil {
 			return false
@@ -36,14 +39,31 @@ func Cancel(ctx context.Context, st *store.Store, id string) error {
 		c.Cancel = &sheet.Order{At: time.Now().UTC()}
 		return true
 	})
+	if err == nil && asked.Extends(r) {
+		err = decide(ctx, st, id, sheet.Extension{Number: asked.Extend.Number, At: time.Now().UTC(), Error: "it was cancelled before its rows were read"})
+	}
 	return err
 }
 
-// Pause asks a run to stop until Continue: calls under way come to their end. Errors as of Cancel.
-func Pause(ctx context.Context, st *store.Store, id, reason string) error {
+// wanted is what is asked of a run, and what of that is done.
+func wanted(ctx context.Context, st *store.Store, id string) (*sheet.Run, *sheet.Control, error) {
+	asked, err := sheet.LoadControl(ctx, st, id)
+	if err != nil {
+		return nil, nil, err
+	}
 	r, err := sheet.Load(ctx, st, id)
+	return r, asked, err
+}
+
+// Pause asks a run to stop until Continue: calls under way come to their end. Errors as of Cancel, and ErrAtWork while the run
+// is being extended.
+func Pause(ctx context.Context, st *store.Store, id, reason string) error {
+	r, asked, err := wanted(ctx, st, id)
 	if err != nil {
 		return err
+	}
+	if asked.Extends(r) {
+		return atRest(r, asked, "it can be paused")
 	}
 	if r.Status.Ended() {
 		return endedAs(r)
@@ -148,7 +168,7 @@ func (p Ports) owned(cp *sheet.Checkpoint, now time.Time) bool {
 
 // Continue lets a run go on that was paused, was cancelled or has failed, with what is left of its rows. Where the budget
 // says something, it stands instead of the map's from now on. A run that nothing keeps from going on is left as it is.
-// Errors: ErrEnded if every row has ended; sheet.ErrNoRun.
+// Errors: ErrEnded if every row has ended; ErrAtWork while it is being extended; sheet.ErrNoRun.
 func Continue(ctx context.Context, st *store.Store, id string, raise sheet.Budget) (*sheet.Run, error) {
 	halted := false
 	for try := 1; ; try++ {
@@ -160,11 +180,13 @@ func Continue(ctx context.Context, st *store.Store, id string, raise sheet.Budge
 }
 
 func continueOnce(ctx context.Context, st *store.Store, id string, raise sheet.Budget, halted *bool) (*sheet.Run, error) {
-	r, err := sheet.Load(ctx, st, id)
-	if err != nil {
+	r, asked, err := wanted(ctx, st, id)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if r.Status == sheet.Completed {
+	case asked.Extends(r):
+		return nil, atRest(r, asked, "it goes on by itself")
+	case r.Status == sheet.Completed:
 		return nil, endedAs(r)
 	}
 	_, err = sheet.Ask(ctx, st, id, func(c *sheet.Control) bool {

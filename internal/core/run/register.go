@@ -94,34 +94,52 @@ func Plan(ctx context.Context, st *store.Store, id string) (*Job, error) {
 
 // sealObject reads the run's object into sealed pages, or finds that this was done by a planner that died.
 func sealObject(ctx context.Context, st *store.Store, j *Job) (intake.Sealed, error) {
-	from := j.Run.Source
-	object, err := st.Blobs.Get(ctx, from.Object)
-	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrInvalid) {
-		return intake.Sealed{}, &RefusedError{fmt.Errorf("the input %q is not there; upload it before the run is started", from.Object)}
-	}
+	src, err := openObject(ctx, st, j, sheet.More{Input: j.Run.Input, Source: *j.Run.Source, Limit: j.Run.Limit})
 	if err != nil {
-		return intake.Sealed{}, fmt.Errorf("input of run %s: %w", j.Run.ID, err)
+		return intake.Sealed{}, err
 	}
-	defer object.Close()
-	r := &watched{r: object}
-	src, err := intake.Open(j.Run.Input, r, intake.Options{
-		Format: from.Format, Encoding: from.Encoding, Delimiter: from.Delimiter, Limit: j.Run.Limit})
-	if err != nil {
-		return intake.Sealed{}, r.judge(err)
-	}
-	if !src.Typed() { // its columns are known from the header
-		if err := checkColumns(j.Map, j.Run.MapFile, src.Columns()); err != nil {
-			return intake.Sealed{}, &RefusedError{err}
-		}
-	}
-	sealed, err := intake.Seal(ctx, st, j.Run.ID, src, identity(j.Map), intake.SealOptions{Fingerprint: j.Run.Fingerprint})
+	defer src.Close()
+	sealed, err := intake.Seal(ctx, st, j.Run.ID, src.Source, identity(j.Map), intake.SealOptions{Fingerprint: j.Run.Fingerprint})
 	if errors.Is(err, intake.ErrSealed) {
 		return sealed, nil
 	}
-	if err != nil && (intake.Refused(err) || errors.Is(err, intake.ErrBudget)) {
-		return sealed, r.judge(err)
+	return sealed, src.judge(err)
+}
+
+// object is a source that lies in the blob store.
+type object struct {
+	openedSource
+	from *watched
+}
+
+// openObject opens the source, and holds its columns against the map as far as they are known. What is wrong with it is a
+// *RefusedError.
+func openObject(ctx context.Context, st *store.Store, j *Job, from sheet.More) (*object, error) {
+	file, err := st.Blobs.Get(ctx, from.Object)
+	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrInvalid) {
+		return nil, &RefusedError{fmt.Errorf("the input %q is not there; upload it first", from.Object)}
 	}
-	return sealed, err
+	if err != nil {
+		return nil, fmt.Errorf("input of run %s: %w", j.Run.ID, err)
+	}
+	r := &watched{r: file}
+	src, err := intake.Open(from.Input, r, intake.Options{Format: from.Format, Encoding: from.Encoding, Delimiter: from.Delimiter, Limit: from.Limit})
+	if err == nil && !src.Typed() { // its columns are known from the header
+		err = checkColumns(j.Map, j.Run.MapFile, src.Columns())
+	}
+	if err != nil {
+		file.Close()
+		return nil, r.judge(err)
+	}
+	return &object{openedSource{src, file}, r}, nil
+}
+
+// judge tells what is wrong with the source from what may pass.
+func (o *object) judge(err error) error {
+	if err != nil && (intake.Refused(err) || errors.Is(err, intake.ErrBudget)) {
+		return o.from.judge(err)
+	}
+	return err
 }
 
 // watched remembers whether reading failed: a file that broke off is not a file that is wrong.

@@ -45,8 +45,11 @@ var (
 	ErrBadWord = errors.New("must be `repeat` or `accept`")
 )
 
-// retrying is the reason of the pause meanwhile.
-const retrying = "its failed rows are made ready to be run again"
+const (
+	// retrying is the reason of the pause meanwhile.
+	retrying = "its failed rows are made ready to be run again"
+	canRetry = "its failed rows can be run again"
+)
 
 // check completes the options.
 func (o RetryOptions) check() (RetryOptions, error) {
@@ -73,7 +76,7 @@ func (o RetryOptions) check() (RetryOptions, error) {
 // Retry makes failed rows of a run that has ended, or is paused, open again, and lets the run go on: what their earlier
 // calls have brought is kept, the call that failed is made again, with all attempts before it. Rows that have completed are
 // not touched. A run with rows that have not ended, because it was cancelled or has failed, goes on with them as well. Where
-// no row is to be run again, nothing changes. Errors: ErrAtWork; sheet.ErrNoRun.
+// no row is to be run again, nothing changes. Errors: ErrAtWork; ErrNoInput; sheet.ErrNoRun.
 func Retry(ctx context.Context, p Ports, set Settings, id string, how RetryOptions) (Retried, error) {
 	how, err := how.check()
 	if err != nil {
@@ -83,8 +86,12 @@ func Retry(ctx context.Context, p Ports, set Settings, id string, how RetryOptio
 	if err != nil {
 		return Retried{}, err
 	}
-	if r := job.Run; !r.Status.Ended() && r.Status != sheet.Paused || r.StartedAt.IsZero() {
-		return Retried{}, fmt.Errorf("run %s %w (%s): its failed rows can be run again when it has ended, or is paused", r.ID, ErrAtWork, r.Status)
+	asked, err := sheet.LoadControl(ctx, p.Store, id)
+	if err == nil {
+		err = atRest(job.Run, asked, canRetry)
+	}
+	if err != nil {
+		return Retried{}, err
 	}
 	x := &reopener{job: job, ports: p, set: set.withDefaults(job), how: how}
 	begun := job.Run.Status == sheet.Paused && job.Run.Pause != nil && job.Run.Pause.Reason == retrying
@@ -112,13 +119,13 @@ func AskRetry(ctx context.Context, st *store.Store, id string, how RetryOptions)
 	if err != nil {
 		return nil, err
 	}
-	r, err := sheet.Load(ctx, st, id)
-	if err != nil {
-		return nil, err
+	r, asked, err := wanted(ctx, st, id)
+	if err == nil {
+		err = atRest(r, asked, canRetry)
 	}
 	switch {
-	case !r.Status.Ended() && r.Status != sheet.Paused || r.StartedAt.IsZero():
-		return nil, fmt.Errorf("run %s %w (%s): its failed rows can be run again when it has ended, or is paused", r.ID, ErrAtWork, r.Status)
+	case err != nil:
+		return nil, err
 	case r.Counts.Failed == 0:
 		return nil, fmt.Errorf("run %s %w (%s), and none of its rows has failed", r.ID, ErrEnded, r.Status)
 	}

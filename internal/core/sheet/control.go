@@ -18,7 +18,9 @@ type Control struct {
 	Cancel *Order `json:"cancel,omitempty"`
 	Pause  *Order `json:"pause,omitempty"`
 	Retry  *Retry `json:"retry,omitempty"` // with Pause: until its failed rows are ready to be run again
-	Raised Budget `json:"raised,omitzero"` // instead of the map's budget, where it says something
+	// Extend is the last extension that was asked for; whether it is done, the record says.
+	Extend *Extend `json:"extend,omitempty"`
+	Raised Budget  `json:"raised,omitzero"` // instead of the map's budget, where it says something
 
 	version int64
 }

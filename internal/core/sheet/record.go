@@ -77,6 +77,7 @@ type Run struct {
 	WholeAt    time.Time    `json:"wholeAt,omitzero"`
 	Endings    int          `json:"endings,omitempty"` // how often it has completed
 	Finish     []FinishStep `json:"finish,omitempty"`  // what became of the map's `finish`, at its last end
+	Extension  *Extension   `json:"extension,omitempty"`
 	Counts     Counts       `json:"counts"`
 	Stats      Stats        `json:"stats"`
 	Usage      table.Usage  `json:"usage"`               // of the store, by whoever works on the run; slices of Lambda book theirs apart
