@@ -295,35 +295,40 @@ func TestX4CrashAtEveryWriteOfAnAskedExtension(t *testing.T) {
 	}
 }
 
-// A planner is overtaken by another one at each of its operations: they come to one part, and nobody deletes it.
+// A planner is overtaken by another one at each of its operations, and then dies at each of its writes: they come to one part, and
+// nobody deletes it.
 func TestX2TwoPlannersOfAnExtension(t *testing.T) {
-	for n := 1; ; n++ {
-		overtaken := false
-		onMemory(t, func(t *testing.T, tbl table.Table) {
-			w, f := newFaultyWorld(t, tbl)
-			w.allShards(w.start("r1", keyedMap, "x", "a", "b"))
-			w.askExtend("r1", "k", w.more("uploads/1", "x", "b", "c"))
-			ops := 0
-			f.OnOp(func(tabletest.Event) {
-				if ops++; ops == n {
-					overtaken = true
-					other := newWorld(t, tbl)
-					other.st.Blobs = w.st.Blobs
-					other.plans("r1")
+	for n, overtaken := 1, true; overtaken; n++ {
+		for write, died := 1, true; died; write++ {
+			overtaken, died = false, false
+			onMemory(t, func(t *testing.T, tbl table.Table) {
+				w, f := newFaultyWorld(t, tbl)
+				w.allShards(w.start("r1", keyedMap, "x", "a", "b"))
+				w.askExtend("r1", "k", w.more("uploads/1", "x", "b", "c"))
+				ops := 0
+				f.OnOp(func(tabletest.Event) {
+					if ops++; ops == n {
+						overtaken = true
+						other := newWorld(t, tbl)
+						other.st.Blobs = w.st.Blobs
+						other.plans("r1")
+						f.CrashAt(write, tabletest.NotDone)
+					}
+				})
+				_ = run.AskedExtend(t.Context(), w.st, "r1") // it may have found that it was overtaken
+				died = f.Crashed()
+				f.OnOp(nil)
+				f.Heal()
+				if got := w.allShards(w.plans("r1")); got != "x,one,at\na,a,0\nb,b,1\nc,c,3\n" || len(w.provider.log()) != 3 {
+					t.Errorf("operation %d, write %d: %d calls, got\n%s", n, write, len(w.provider.log()), got)
+				}
+				if r, _ := w.stands("r1"); len(r.Sealed.Parts) != 2 || r.Extension.Rows != 1 || r.Execution() != 1 {
+					t.Errorf("operation %d, write %d: %+v, execution %d", n, write, r.Extension, r.Execution())
 				}
 			})
-			_ = run.AskedExtend(t.Context(), w.st, "r1") // it may have found that it was overtaken
-			f.OnOp(nil)
-			if got := w.allShards(w.plans("r1")); got != "x,one,at\na,a,0\nb,b,1\nc,c,3\n" || len(w.provider.log()) != 3 {
-				t.Errorf("operation %d: %d calls, got\n%s", n, len(w.provider.log()), got)
+			if t.Failed() {
+				return
 			}
-			if r, _ := w.stands("r1"); len(r.Sealed.Parts) != 2 || r.Extension.Rows != 1 || r.Execution() != 1 {
-				t.Errorf("operation %d: %+v, execution %d", n, r.Extension, r.Execution())
-			}
-		})
-		if t.Failed() || !overtaken {
-			t.Logf("%d operations", n-1)
-			return
 		}
 	}
 }
