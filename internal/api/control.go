@@ -9,6 +9,7 @@ import (
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/value"
+	"sluice/internal/start"
 	"sluice/internal/strict"
 )
 
@@ -107,6 +108,21 @@ func (h *Handler) retryRun(r *http.Request) (answer, error) {
 	}
 	id := r.PathValue("id")
 	_, err := run.AskRetry(r.Context(), h.Store, id, run.RetryOptions{Unknown: req.Unknown, Value: req.Value})
+	return h.asked(r.Context(), id, err)
+}
+
+// extendRun answers POST /runs/{id}/extend: 202 for an extension that is on its way, however often it is asked for.
+func (h *Handler) extendRun(r *http.Request) (answer, error) {
+	var req start.Extension
+	if err := decode(r, &req); err != nil {
+		return answer{}, err
+	}
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return answer{}, err
+	}
+	id := r.PathValue("id")
+	_, err = h.Starter.Extend(r.Context(), id, key, req)
 	return h.asked(r.Context(), id, err)
 }
 

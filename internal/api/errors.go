@@ -20,7 +20,7 @@ const (
 	Forbidden        = "FORBIDDEN"              // 403
 	NotFound         = "NOT_FOUND"              // 404
 	MethodNotAllowed = "METHOD_NOT_ALLOWED"     // 405
-	Conflict         = "CONFLICT"               // 409: the id is another run's
+	Conflict         = "CONFLICT"               // 409: the id is another run's, or the key another extension's
 	NotCompleted     = "NOT_COMPLETED"          // 409: there is no finished table
 	Ended            = "ENDED"                  // 409: the run is over
 	AtWork           = "AT_WORK"                // 409: the run must have ended, or be paused
@@ -85,7 +85,9 @@ func (h *Handler) meaning(r *http.Request, err error) (int, ErrorDetail) {
 		return http.StatusConflict, ErrorDetail{Code: Conflict, Message: conflict.Error()}
 	case errors.Is(err, run.ErrEnded):
 		return http.StatusConflict, ErrorDetail{Code: Ended, Message: err.Error()}
-	case errors.Is(err, run.ErrAtWork):
+	case errors.Is(err, run.ErrOtherRun), errors.Is(err, run.ErrOtherSource):
+		return http.StatusConflict, ErrorDetail{Code: Conflict, Message: err.Error()}
+	case errors.Is(err, run.ErrAtWork), errors.Is(err, run.ErrNoInput):
 		return http.StatusConflict, ErrorDetail{Code: AtWork, Message: err.Error()}
 	case errors.Is(err, sheet.ErrNoRun), errors.Is(err, table.ErrInvalid): // no id of a run is an invalid key
 		return http.StatusNotFound, ErrorDetail{Code: NotFound, Message: "there is no such run"}

@@ -43,6 +43,7 @@ func Routes() []Route {
 		{Method: post, Path: "/runs/{id}/pause", do: (*Handler).pauseRun},
 		{Method: post, Path: "/runs/{id}/resume", do: (*Handler).resumeRun},
 		{Method: post, Path: "/runs/{id}/retry", do: (*Handler).retryRun},
+		{Method: post, Path: "/runs/{id}/extend", do: (*Handler).extendRun},
 		{Method: post, Path: "/answers", do: (*Handler).answerEvent},
 		{Method: get, Path: "/answers/{link}", page: (*Handler).answerPage},
 		{Method: post, Path: "/answers/{link}", page: (*Handler).answerPage},

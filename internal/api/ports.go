@@ -35,9 +35,10 @@ type Ports struct {
 	RequestID func(context.Context) string
 }
 
-// Starter begins runs; start.Starter is one.
+// Starter begins runs, and notes what they are extended by; start.Starter is one.
 type Starter interface {
 	Start(ctx context.Context, req start.Request) (*sheet.Run, error)
+	Extend(ctx context.Context, run, key string, req start.Extension) (*sheet.Run, error)
 }
 
 // Kicker makes whoever works on a run do what is asked of it by now: begin, go on, or stop. Kicking again is harmless.

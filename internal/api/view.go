@@ -36,14 +36,23 @@ type View struct {
 
 	// Of one run, not in lists.
 	Finish []Step     `json:"finish,omitempty"` // what became of the map's `finish`
-	Asked  string     `json:"asked,omitempty"`  // cancel, pause or retry: it is wanted, and not done yet
+	Asked  string     `json:"asked,omitempty"`  // cancel, pause, retry or extend: it is wanted, and not done yet
 	Holds  []run.Hold `json:"holds,omitempty"`  // what rows wait for
 	Waits  *Waits     `json:"waits,omitempty"`  // how many rows wait for something else
 	// Rows that a slice has taken and that are not held, as of its last checkpoint: by one that is at work, or that has ended.
 	Working     int        `json:"working,omitempty"`
 	Interrupted int        `json:"interrupted,omitempty"`
-	Budget      *Spent     `json:"budget,omitempty"` // of a run that has one
-	Bill        *cost.Bill `json:"bill,omitempty"`   // so far, at list prices
+	Budget      *Spent     `json:"budget,omitempty"`    // of a run that has one
+	Extension   *Extension `json:"extension,omitempty"` // what came of the last one that was asked for
+	Bill        *cost.Bill `json:"bill,omitempty"`      // so far, at list prices
+}
+
+// Extension is what came of an extension.
+type Extension struct {
+	At         time.Time `json:"at"`         // when it was decided
+	Rows       int64     `json:"rows"`       // new ones
+	Duplicates int64     `json:"duplicates"` // that the run had already, or that came twice
+	Error      string    `json:"error,omitempty"`
 }
 
 // Waits says how many rows wait for answers, or sleep.
@@ -90,6 +99,14 @@ func DetailOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) 
 	}
 	bill := cost.Of(cost.Used(r))
 	v.Bill = &bill
+	if x := r.Extension; x != nil {
+		v.Extension = &Extension{At: x.At, Rows: x.Rows, Duplicates: x.Duplicates, Error: x.Error}
+	}
+	asked, err := sheet.LoadControl(ctx, st, r.ID)
+	if err != nil {
+		return v, err
+	}
+	v.Asked = asked.Wanted(r)
 	if r.Status.Ended() {
 		return v, nil
 	}
@@ -101,23 +118,6 @@ func DetailOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) 
 	if w := left.Waiting; w.Answers+w.Asleep > 0 {
 		v.Waits = &Waits{Answers: w.Answers, Asleep: w.Asleep}
 	}
-	return v, v.asked(ctx, st, r)
-}
-
-// asked adds what people have asked of the run.
-func (v *View) asked(ctx context.Context, st *store.Store, r *sheet.Run) error {
-	asked, err := sheet.LoadControl(ctx, st, r.ID)
-	if err != nil {
-		return err
-	}
 	v.Budget, err = spentOf(ctx, st, r, asked)
-	switch {
-	case asked.Cancel != nil:
-		v.Asked = "cancel"
-	case asked.Retries():
-		v.Asked = "retry"
-	case asked.Pause != nil && v.Status != sheet.Paused:
-		v.Asked = "pause"
-	}
-	return err
+	return v, err
 }

@@ -70,6 +70,12 @@ func (c *Client) Retry(ctx context.Context, id string, how api.RetryRequest) (ap
 	return c.verb(ctx, id, "retry", how)
 }
 
+// Extend adds the rows that a run does not have to it. Asking twice under the same key is asking once.
+func (c *Client) Extend(ctx context.Context, id, key string, by start.Extension) (s api.Standing, err error) {
+	err = c.do(ctx, request{method: http.MethodPost, path: []string{"runs", id, "extend"}, header: http.Header{api.KeyHeader: {key}}, body: by}, &s)
+	return s, err
+}
+
 func (c *Client) verb(ctx context.Context, id, name string, body any) (s api.Standing, err error) {
 	err = c.do(ctx, request{method: http.MethodPost, path: []string{"runs", id, name}, body: body}, &s)
 	return s, err

@@ -3,16 +3,12 @@ package serve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"sluice/internal/active"
-	"sluice/internal/answers"
 	"sluice/internal/core/gateway"
-	"sluice/internal/core/link"
-	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/edge"
 	"sluice/internal/local"
@@ -78,36 +74,30 @@ func (r *Runner) look(ctx context.Context) error {
 			return err
 		}
 		rec, err := sheet.Load(ctx, r.State.Store, e.Run)
-		switch {
-		case errors.Is(err, sheet.ErrNoRun): // its start was cut off, or is under way
-			continue
-		case err != nil:
-			return err
-		case rec.Status.Ended():
-			if err := active.Remove(ctx, r.State.Store.Table, e.Run); err != nil {
-				return err
-			}
+		if errors.Is(err, sheet.ErrNoRun) { // its start was cut off, or is under way
 			continue
 		}
-		if goes, err := r.goesOn(ctx, rec); err != nil {
+		var asked *sheet.Control
+		if err == nil {
+			asked, err = sheet.LoadControl(ctx, r.State.Store, rec.ID)
+		}
+		switch {
+		case err != nil:
 			return err
-		} else if goes {
+		case asked.Extends(rec), goesOn(rec, asked):
 			r.take(e.Run, false)
+		case rec.Status.Ended():
+			if err := r.forget(ctx, rec); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// goesOn reports whether there is something to do for the run.
-func (r *Runner) goesOn(ctx context.Context, rec *sheet.Run) (bool, error) {
-	if rec.Status.Ended() {
-		return false, nil
-	}
-	asked, err := sheet.LoadControl(ctx, r.State.Store, rec.ID)
-	if err != nil {
-		return false, err
-	}
-	return asked.Cancel != nil || asked.Retries() || asked.Pause == nil || rec.Status != sheet.Paused, nil
+// goesOn reports whether there is something to do for the run as it stands.
+func goesOn(rec *sheet.Run, asked *sheet.Control) bool {
+	return !rec.Status.Ended() && (asked.Cancel != nil || asked.Retries() || asked.Pause == nil || rec.Status != sheet.Paused)
 }
 
 // Park lets calls under way come to their end, saves everything and takes nothing up any more. Wait returns when that is done.
@@ -133,7 +123,11 @@ func (r *Runner) Start(_ context.Context, id string, _ int) error {
 // which also makes its record true.
 func (r *Runner) Kick(ctx context.Context, id string) error {
 	rec, err := sheet.Load(ctx, r.State.Store, id)
-	if err != nil || rec.Status.Ended() {
+	if err != nil {
+		return err
+	}
+	asked, err := sheet.LoadControl(ctx, r.State.Store, id)
+	if err != nil || rec.Status.Ended() && !asked.Extends(rec) {
 		return err
 	}
 	if err := active.Add(ctx, r.State.Store.Table, id); err != nil { // it may have ended, and goes on
@@ -206,73 +200,4 @@ func (r *Runner) attempt(id string) (again bool) {
 	}
 	r.Log.Error("run cannot go on now", append(line, slog.Any(edge.KeyError, err))...)
 	return true
-}
-
-// work plans the run, if it is new, and drives it.
-func (r *Runner) work(id string) (*sheet.Run, error) {
-	claim, err := r.State.Claim(id)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = claim.Release() }() // the end of the process releases it too
-	st := r.State.Session()
-	st.Trace = edge.Retried(r.Log)
-	defer func() {
-		if err := st.Close(); err != nil {
-			r.Log.Warn("leases not given back", slog.String(edge.KeyRun, id), slog.Any(edge.KeyError, err))
-		}
-	}()
-	job, err := r.plan(st, id)
-	if err != nil {
-		return nil, err
-	}
-	switch goes, err := r.goesOn(r.ctx, job.Run); {
-	case err != nil:
-		return job.Run, err
-	case !goes && !job.Run.Status.Ended():
-		return job.Run, local.ErrHalted
-	case goes:
-		set := run.Settings{Stop: r.stop}
-		if r.URL != "" {
-			secret, err := link.Load(r.ctx, st.Store)
-			if err != nil {
-				return job.Run, err
-			}
-			set.Link = answers.Links(secret, r.URL)
-		}
-		d := st.Driver(st.Gateway(job.Tools, r.Secrets, r.UserAgent), set)
-		if err := d.Drive(r.ctx, job); err != nil && !job.Run.Status.Ended() {
-			return job.Run, err
-		}
-	}
-	if !job.Run.Status.Ended() {
-		return job.Run, nil
-	}
-	return job.Run, active.Remove(context.WithoutCancel(r.ctx), st.Store.Table, id)
-}
-
-// plan seals the run's input, unless the run was cancelled before. An input that cannot be sealed ends the run.
-func (r *Runner) plan(st *local.State, id string) (*run.Job, error) {
-	rec, err := sheet.Load(r.ctx, st.Store, id)
-	if err == nil && rec.Status == sheet.Staging {
-		rec, err = run.Settle(r.ctx, st.Ports(), run.Settings{}, id)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if rec.Status.Ended() {
-		return &run.Job{Run: rec}, nil
-	}
-	if err := run.AskedRetry(r.ctx, st.Ports(), run.Settings{}, id); err != nil {
-		return nil, err
-	}
-	job, err := run.Plan(r.ctx, st.Store, id)
-	if err == nil || !run.Permanent(err) {
-		return job, err
-	}
-	failed := &run.Job{Run: rec}
-	if failErr := failed.Fail(context.WithoutCancel(r.ctx), st.Store, err); failErr != nil {
-		return nil, fmt.Errorf("run %s: %w", id, errors.Join(err, failErr))
-	}
-	return failed, nil
 }

@@ -62,10 +62,17 @@ func (r *Request) check() error {
 	switch {
 	case r.Map == "":
 		return bad("`map` is missing: it is the text of the map file")
-	case r.Limit < 0:
-		return bad("`limit` is %d; it must be positive", r.Limit)
 	case r.Concurrency < 0 || r.Concurrency > maxConcurrency:
 		return bad("`concurrency` is %d; it must be between 1 and %d", r.Concurrency, maxConcurrency)
+	}
+	return r.checkInput()
+}
+
+// checkInput validates where the rows are, and how they are read.
+func (r *Request) checkInput() error {
+	switch {
+	case r.Limit < 0:
+		return bad("`limit` is %d; it must be positive", r.Limit)
 	case len(r.Delimiter) > 1:
 		return bad("`delimiter` must be one character")
 	case (r.Rows == nil) == (r.Upload == ""):

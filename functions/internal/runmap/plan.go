@@ -28,6 +28,9 @@ func (h *Handler) plan(ctx context.Context, id string) (any, error) {
 	if err := run.AskedRetry(ctx, owner, h.Settings, id); err != nil {
 		return nil, named(err)
 	}
+	if err := run.AskedExtend(ctx, h.Store, id); err != nil {
+		return nil, named(err)
+	}
 	job, err := run.Plan(ctx, h.Store, id)
 	if err != nil {
 		return nil, named(err)

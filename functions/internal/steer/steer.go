@@ -37,8 +37,8 @@ func (s *Steer) Kick(ctx context.Context, id string) error {
 	switch {
 	case err != nil:
 		return err
-	case asked.Retries() && !rec.Status.Ended():
-		// It is paused, and its execution begins with what is asked.
+	case asked.Extends(rec), asked.Retries() && !rec.Status.Ended():
+		// It rests, and its execution begins with what is asked.
 	case asked.Halts() && (rec.Status == sheet.Cancelled || !rec.Status.Ended()):
 		_, err := s.Halt(ctx, rec)
 		return err
@@ -49,7 +49,7 @@ func (s *Steer) Kick(ctx context.Context, id string) error {
 	if err := active.Add(ctx, s.Store.Table, id); err != nil {
 		return err
 	}
-	if err := s.Executions.Start(ctx, id, rec.Execution()); err != nil {
+	if err := s.Executions.Start(ctx, id, asked.Execution(rec)); err != nil {
 		return errors.Join(fmt.Errorf("run %s goes on, but was not started", id), err)
 	}
 	return nil

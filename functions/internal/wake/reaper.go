@@ -37,7 +37,7 @@ type Report struct {
 	Looked    int `json:"looked"`    // active runs
 	Restarted int `json:"restarted"` // runs that go on in a new execution, or that had none yet
 	Halted    int `json:"halted"`    // runs whose record says cancelled or paused now
-	Failed    int `json:"failed"`    // runs whose record says failed now
+	Failed    int `json:"failed"`    // runs whose record says failed now, or that their extension was refused
 	Cleared   int `json:"cleared"`   // runs that had ended, or never were
 }
 
@@ -71,14 +71,19 @@ func (r *Reaper) look(ctx context.Context, e active.Entry, report *Report) error
 		return active.Remove(ctx, r.Store.Table, e.Run)
 	case err != nil:
 		return err
-	case rec.Status.Ended():
+	}
+	asked, err := sheet.LoadControl(ctx, r.Store, e.Run)
+	if err != nil {
+		return err
+	}
+	if rec.Status.Ended() && !asked.Extends(rec) {
 		report.Cleared++
 		return r.Ending.Tell(ctx, rec) // whoever ended it may have died before telling
 	}
-	if done, err := r.halt(ctx, rec, report); done || err != nil {
+	if done, err := r.halt(ctx, rec, asked, report); done || err != nil {
 		return err
 	}
-	state, why, err := r.Executions.State(ctx, rec.ID, rec.Execution())
+	state, why, err := r.Executions.State(ctx, rec.ID, asked.Execution(rec))
 	if err != nil || state == machine.Running {
 		return err
 	}
@@ -87,22 +92,20 @@ func (r *Reaper) look(ctx context.Context, e active.Entry, report *Report) error
 			return nil
 		}
 		report.Restarted++
-		return r.Executions.Start(ctx, rec.ID, rec.Execution())
+		return r.Executions.Start(ctx, rec.ID, asked.Execution(rec))
 	}
 	return r.died(ctx, rec.ID, state, why, report)
 }
 
 // halt carries out what is asked of a run, where whoever asked has died before, or slices were still at work then. It
 // reports whether nothing else is to be done about the run. One that is paused needs nothing.
-func (r *Reaper) halt(ctx context.Context, rec *sheet.Run, report *Report) (bool, error) {
-	asked, err := sheet.LoadControl(ctx, r.Store, rec.ID)
-	if err == nil && asked.Retries() {
+func (r *Reaper) halt(ctx context.Context, rec *sheet.Run, asked *sheet.Control, report *Report) (bool, error) {
+	switch {
+	case asked.Extends(rec), asked.Retries():
 		return false, nil // that is what its execution is for
-	}
-	if err != nil || rec.Status == sheet.Paused && asked.Cancel == nil {
-		return true, err
-	}
-	if !asked.Halts() {
+	case rec.Status == sheet.Paused && asked.Cancel == nil:
+		return true, nil
+	case !asked.Halts():
 		return false, nil
 	}
 	after, err := r.Steer.Halt(ctx, rec)
@@ -119,14 +122,17 @@ func (r *Reaper) died(ctx context.Context, id string, state machine.State, why s
 	if err != nil {
 		return err
 	}
+	asked, err := sheet.LoadControl(ctx, r.Store, id)
 	switch {
-	case rec.Status.Ended():
+	case err != nil:
+		return err
+	case rec.Status.Ended() && !asked.Extends(rec):
 		report.Cleared++
 		return r.Ending.Tell(ctx, rec)
 	case state == machine.Aborted:
-		return r.fail(ctx, id, "its execution was aborted", why, report)
+		return r.fail(ctx, rec, asked, "its execution was aborted", why, report)
 	case rec.Restarts >= MaxRestarts:
-		return r.fail(ctx, id, fmt.Sprintf("its execution died %d times", rec.Restarts+1), why, report)
+		return r.fail(ctx, rec, asked, fmt.Sprintf("its execution died %d times", rec.Restarts+1), why, report)
 	}
 	rec.Restarts++
 	if err := sheet.Save(ctx, r.Store, rec); errors.Is(err, table.ErrConflict) {
@@ -135,14 +141,18 @@ func (r *Reaper) died(ctx context.Context, id string, state machine.State, why s
 		return err
 	}
 	report.Restarted++
-	return r.Executions.Start(ctx, id, rec.Execution())
+	return r.Executions.Start(ctx, id, asked.Execution(rec))
 }
 
-func (r *Reaper) fail(ctx context.Context, id, what, why string, report *Report) error {
+func (r *Reaper) fail(ctx context.Context, rec *sheet.Run, asked *sheet.Control, what, why string, report *Report) error {
 	if why != "" {
 		what += ": " + why
 	}
-	rec, err := r.Ending.Fail(ctx, id, what+"; what was saved stays, and the run can be resumed")
+	left := "what was saved stays, and the run can be resumed"
+	if asked.Extends(rec) {
+		left = "the run is as it was, and can be extended again"
+	}
+	rec, err := r.Ending.Fail(ctx, rec.ID, what+"; "+left)
 	if err != nil {
 		return err
 	}

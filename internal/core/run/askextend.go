@@ -36,6 +36,15 @@ func AskExtend(ctx context.Context, st *store.Store, id, key string, more sheet.
 	return r, errors.Join(refused, err)
 }
 
+// CanExtend refuses what AskExtend would refuse, and writes nothing.
+func CanExtend(ctx context.Context, st *store.Store, id, key string, more sheet.More) error {
+	r, asked, err := wanted(ctx, st, id)
+	if err == nil {
+		_, err = asksAgain(asked, r, key, more)
+	}
+	return err
+}
+
 // asksAgain reports whether this very extension was asked for before, and refuses one that is not possible now.
 func asksAgain(c *sheet.Control, r *sheet.Run, key string, more sheet.More) (bool, error) {
 	last := c.Extend
@@ -103,13 +112,13 @@ func (j *Job) extend(ctx context.Context, st *store.Store, by *sheet.Extend, tol
 	return sealed, src.judge(err)
 }
 
-// RefuseExtend ends an extension that was asked for and is not done, says why, and reports whether there was one.
-func RefuseExtend(ctx context.Context, st *store.Store, id, why string) (bool, error) {
+// RefuseExtend ends an extension that was asked for and is not done, and says why; where there is none, it does nothing.
+func RefuseExtend(ctx context.Context, st *store.Store, id, why string) error {
 	r, asked, err := wanted(ctx, st, id)
 	if err != nil || !asked.Extends(r) {
-		return false, err
+		return err
 	}
-	return true, decide(ctx, st, id, sheet.Extension{Number: asked.Extend.Number, At: time.Now().UTC(), Error: why})
+	return decide(ctx, st, id, sheet.Extension{Number: asked.Extend.Number, At: time.Now().UTC(), Error: why})
 }
 
 // decide makes the record say what has come of an extension that leaves the run as it was, unless it says so already. The

@@ -99,6 +99,22 @@ func (c *Control) Halts() bool { return c.Cancel != nil || c.Pause != nil }
 // Retries reports whether the run is paused only until its failed rows are ready to be run again.
 func (c *Control) Retries() bool { return c.Retry != nil && c.Cancel == nil }
 
+// Wanted is what is wanted of a run, and not done yet: extend, cancel, retry or pause; empty: nothing.
+func (c *Control) Wanted(r *Run) string {
+	switch {
+	case c.Extends(r):
+		return "extend"
+	case r.Status.Ended():
+	case c.Cancel != nil:
+		return "cancel"
+	case c.Retries():
+		return "retry"
+	case c.Pause != nil && r.Status != Paused:
+		return "pause"
+	}
+	return ""
+}
+
 // Raise puts a budget in the place of the map's, as far as it says something, and reports whether that changes anything.
 func (c *Control) Raise(b Budget) bool {
 	before := c.Raised
