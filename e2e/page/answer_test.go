@@ -2,6 +2,7 @@ package page
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -103,8 +104,11 @@ func TestABudgetIsRaised(t *testing.T) {
 	b.open(s.runPage("monday"))
 	b.sees(".head .badge", "paused")
 	b.sees(".notice", "Paused: the budget of 2 calls is spent; raise it to go on.")
+	b.sees(".budget", "2 of 2 calls")
+	b.looks("spent")
 	b.click("#do-resume")
 	b.sees("dialog", "Its budget is spent.")
+	b.until("the bounds as they are", `document.querySelector("#dialog-field-0").placeholder === "as it is: 2" && document.querySelector("#dialog-field-1").placeholder === "not bounded"`)
 	b.keys("a lot" + kb.Enter)
 	b.sees("dialog .error", "a number above 0")
 	b.picture("raising")
@@ -135,5 +139,48 @@ finish:
 	b.sees("table.finish", "publish report.txt")
 	b.sees("table.finish button", "Download")
 	b.picture("steps")
+	nothingRan(b, s.URL)
+}
+
+// Rows of which nobody knows whether their call was executed are repaired from the page: the call is made again, or taken for
+// executed with a value, and neither happens unasked.
+func TestUnknownOutcomesAreRepaired(t *testing.T) {
+	w := newWorld(t)
+	kept := strings.Replace(mapText, `call: acme.get, with: {x: "${row.x}"}}`, `call: acme.get, with: {x: "${row.x}"}, result: "${result.name}"}`, 1)
+	for _, id := range []string{"again", "taken"} {
+		if err := w.end(w.drive(w.started(id, kept, "x", "ok1", "lost-"+id))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newSite(t, "/", w.api)
+	b := newTab(t)
+	b.open(s.runPage("again"))
+	b.sees("table.rows td.bad", "OUTCOME_UNKNOWN")
+	b.click(`button[aria-label="Row 2: show all of it"]`)
+	b.sees(".row-detail", "Nobody knows whether this call was executed")
+	b.picture("detail")
+	b.click("#do-retry")
+	b.looks("asked")
+	b.click("dialog button.primary") // as it stands, nothing is done about them
+	b.gone("dialog")
+	b.until("it is over again", `document.querySelector(".head .badge").textContent === "completed" && document.querySelector(".notice").textContent.includes("1 row of 2 failed")`)
+	b.click("#do-retry")
+	b.choose("#dialog-field-0", "repeat")
+	b.click("dialog button.primary")
+	b.sees(".notice.n-good", "Every row is complete.")
+	b.sees("table.rows", "lost-again")
+
+	b.open(s.runPage("taken"))
+	b.click("#do-retry")
+	b.gone("#dialog-field-1")
+	b.choose("#dialog-field-0", "accept")
+	b.do(chromedp.SetValue(chromedp.CSS("#dialog-field-1"), "sent"))
+	b.looks("taken")
+	b.click("dialog button.primary")
+	b.sees("dialog .error", "the value is JSON")
+	b.do(chromedp.SetValue(chromedp.CSS("#dialog-field-1"), "9007199254740993")) // a double would round it
+	b.click("dialog button.primary")
+	b.sees(".notice.n-good", "Every row is complete.")
+	b.sees("table.rows", "9007199254740993")
 	nothingRan(b, s.URL)
 }

@@ -146,6 +146,13 @@ func (b *tab) click(selector string) {
 	b.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
+// choose takes an option of a list, as a person does.
+func (b *tab) choose(selector, value string) {
+	b.t.Helper()
+	b.do(chromedp.SetValue(chromedp.CSS(selector), value))
+	_ = eval[bool](b, fmt.Sprintf(`document.querySelector(%s).dispatchEvent(new Event("change", { bubbles: true }))`, quoted(selector)))
+}
+
 func (b *tab) keys(text string) { b.t.Helper(); b.do(chromedp.KeyEvent(text)) }
 
 // media sets what the system prefers, such as prefers-color-scheme: dark.

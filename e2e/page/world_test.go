@@ -33,6 +33,7 @@ type world struct {
 	looks *table.Metered // what the API asks of the store, apart from the engine
 	api   http.Handler
 	gate  *gate
+	lease time.Duration // of the slices; a checkpoint is written three times in it; 0: the default
 
 	mu      sync.Mutex
 	drivers map[string]*driving
@@ -42,6 +43,7 @@ type world struct {
 type driving struct {
 	parked chan time.Time
 	ended  chan error
+	kill   context.CancelFunc
 }
 
 func newWorld(t *testing.T) *world {
@@ -89,6 +91,16 @@ func (w *world) started(id, mapText string, lines ...string) *run.Job {
 	return job
 }
 
+// loaded is a run that was started before.
+func (w *world) loaded(id string) *run.Job {
+	w.t.Helper()
+	job, err := run.LoadJob(w.t.Context(), w.st, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return job
+}
+
 // drive works on a run until it ends, or is asked to stop.
 func (w *world) drive(job *run.Job) *driving {
 	d := &driving{parked: make(chan time.Time, 100), ended: make(chan error, 1)}
@@ -97,9 +109,11 @@ func (w *world) drive(job *run.Job) *driving {
 	owner := fmt.Sprintf("driver-%d", len(w.drivers))
 	w.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
+	d.kill = cancel
 	worker := &local.Driver{
-		Ports:  run.Ports{Store: w.st, Gateway: w.gate, Owner: owner},
-		OnPark: func(at time.Time) { d.parked <- at },
+		Ports:    run.Ports{Store: w.st, Gateway: w.gate, Owner: owner},
+		Settings: run.Settings{Lease: w.lease},
+		OnPark:   func(at time.Time) { d.parked <- at },
 	}
 	go func() { d.ended <- worker.Drive(ctx, job) }()
 	w.t.Cleanup(func() {
@@ -188,7 +202,7 @@ func (links) Table(_ context.Context, r *sheet.Run, format string, _ time.Durati
 }
 
 // gate is a gateway that answers as the input says: a text that begins with `hold` is refused for twenty minutes, with
-// `fail` for good, with `once` the first time, with `wait` is kept until it opens, with `slow` for a moment; anything else
+// `fail` for good, with `once` the first time, with `lost` the first time without a word whether it was executed, with `wait` is kept until it opens, with `slow` for a moment; anything else
 // comes back as it is.
 type gate struct {
 	mu      sync.Mutex
@@ -247,10 +261,13 @@ func (g *gate) answer(ctx context.Context, a call.Attempt) call.Answer {
 	switch {
 	case strings.HasPrefix(input.X, "hold"):
 		return call.Answer{Outcome: call.Held, Until: time.Now().Add(20 * time.Minute), Dispatched: true, Status: 429, Scope: "beta-0123456789abcdef",
+			Why:   call.Why{Reason: call.RetryAfter, Code: "HTTP_429"},
 			Error: &call.Error{Code: "HTTP_429", Message: "slow down"}}
 	case strings.HasPrefix(input.X, "fail"), strings.HasPrefix(input.X, "once") && g.first(input.X):
 		return call.Answer{Outcome: call.Failed, Dispatched: true, Status: 422,
 			Error: &call.Error{Code: "HTTP_422", Message: "acme answered 422 Unprocessable Entity: " + input.X, Status: 422, Attempt: 1, Dispatched: true}}
+	case strings.HasPrefix(input.X, "lost") && g.first(input.X):
+		return call.Answer{Outcome: call.Unknown, Dispatched: true, Error: &call.Error{Code: call.OutcomeUnknown, Message: "no whole answer within 20s", Attempt: 1, Dispatched: true}}
 	case strings.HasPrefix(input.X, "slow"):
 		time.Sleep(150 * time.Millisecond)
 	case strings.HasPrefix(input.X, "wait"):
@@ -258,6 +275,7 @@ func (g *gate) answer(ctx context.Context, a call.Attempt) call.Answer {
 			select {
 			case <-until:
 			case <-ctx.Done():
+				return call.Answer{Outcome: call.Refused}
 			}
 		}
 	}

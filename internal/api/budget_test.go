@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"sluice/internal/core/call"
 	"sluice/internal/core/run"
+	"sluice/internal/core/store"
+	"sluice/internal/core/table"
 )
 
 // A run with a budget tells how much of it is spent, also after it was raised; one without costs no read for it.
@@ -44,8 +47,29 @@ func TestARunTellsItsBudgetAndWhatIsSpent(t *testing.T) {
 	if _, out := w.ask("GET", "/runs/r", ""); cmp.Diff(budget, out["budget"]) != "" {
 		t.Errorf("after it was raised: %v", out["budget"])
 	}
-	w.start("plain", 1)
+	if status, out := w.ask("POST", "/runs", `{"run":"plain",`+callingMap+`,"rows":[{"x":1}]}`); status != 202 {
+		t.Fatal(status, out)
+	}
+	if job, err = run.Plan(t.Context(), w.Store, "plain"); err != nil {
+		t.Fatal(err)
+	}
+	g = func(call.Attempt) call.Answer {
+		return call.Answer{Outcome: call.Held, Until: time.Now().Add(time.Hour)}
+	}
+	if _, err := job.Slice(t.Context(), run.Ports{Store: w.Store, Gateway: g, Owner: "o"}, 0, run.Settings{}); err != nil {
+		t.Fatal(err)
+	}
 	if _, out := w.ask("GET", "/runs/plain", ""); out["budget"] != nil {
 		t.Errorf("a run without a budget: %v", out["budget"])
+	}
+	looks := table.Meter(w.Store.Table)
+	w.Store = &store.Store{Table: looks, Blobs: w.Store.Blobs}
+	reads := func(id string) int64 {
+		before := looks.Usage()
+		w.ask("GET", "/runs/"+id, "")
+		return looks.Usage().Sub(before).Operations
+	}
+	if with, without := reads("r"), reads("plain"); with != 5 || without != 4 {
+		t.Errorf("a look takes %d reads, and %d without a budget; want 5 and 4", with, without)
 	}
 }

@@ -1,9 +1,9 @@
 // What can be done to a run, each offered only where it means something.
 
-import { ask } from "./api.js";
+import { ask, parse } from "./api.js";
 import { confirm } from "./dialog.js";
 import { el, setText, show } from "./dom.js";
-import { plural, visible } from "./text.js";
+import { count, money, plural, visible } from "./text.js";
 
 const going = new Set(["staging", "running", "parked"]);
 const halted = new Set(["paused", "cancelled", "failed"]);
@@ -19,7 +19,7 @@ const verbs = {
     label: "Resume",
     offered: (run) => halted.has(run.status),
     said: (name) => `Run ${name} goes on.`,
-    question: (run, name) => run.status === "paused" && /^the budget\b/.test(run.pause?.reason ?? "") && overBudget(name),
+    question: (run, name) => run.status === "paused" && /^the budget\b/.test(run.pause?.reason ?? "") && overBudget(run, name),
   },
   retry: {
     label: "Retry failed rows …",
@@ -29,6 +29,14 @@ const verbs = {
       title: "Retry the failed rows?",
       action: "Retry them",
       text: `${plural(run.failed, "row is", "rows are")} run again from the call that failed, which is made again, and paid for again. The other rows stay as they are.`,
+      fields: [
+        {
+          label: "Rows of which nobody knows whether their call was executed (OUTCOME_UNKNOWN)",
+          options: [["", "leave them as they are"], ["repeat", "make the call again: it may be executed, and paid for, twice"], ["accept", "take the call for executed"]],
+        },
+        { label: "What their column takes: JSON", hint: "null", when: [0, "accept"] },
+      ],
+      body: unknownRows,
     }),
   },
   cancel: {
@@ -44,15 +52,28 @@ const verbs = {
   },
 };
 
+// unknownRows says what is done with calls of unknown outcome. The value is JSON alone: a text that was meant to be true or a
+// number would stay in the table for good.
+function unknownRows(unknown, text) {
+  const given = text.trim();
+  if (!given) return unknown ? { unknown } : {};
+  try {
+    return { unknown, value: parse(given) };
+  } catch {
+    throw new Error('the value is JSON, such as true, 42, {"sent": true}, or "a text" in quotes');
+  }
+}
+
 // overBudget asks for another budget: with the one that is spent the run would pause again.
-function overBudget(name) {
+function overBudget({ budget }, name) {
+  const { calls = 0, costMicros = 0 } = budget?.limit ?? {};
   return {
     title: `Resume run ${name}?`,
     action: "Resume",
     text: "Its budget is spent. With a greater one it goes on until that is spent, too; what has been spent so far counts.",
     fields: [
-      { label: "Budget in calls, in all", hint: "as it is" },
-      { label: "Budget in money, in all", hint: "as it is" },
+      { label: "Budget in calls, in all", hint: calls > 0 ? `as it is: ${count(calls)}` : "not bounded" },
+      { label: "Budget in money, in all", hint: costMicros > 0 ? `as it is: ${money(costMicros)}` : "not bounded" },
     ],
     body: (calls, cost) => {
       const budget = {};

@@ -1,6 +1,6 @@
 // The answer that a row waits for.
 
-import { ask } from "./api.js";
+import { ask, parse } from "./api.js";
 import { confirm } from "./dialog.js";
 import { count, plural, visible } from "./text.js";
 
@@ -27,7 +27,7 @@ export async function answer(row, run, page) {
 // valueOf takes JSON as JSON, and anything else as the text that it is.
 function valueOf(text) {
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch {
     return text;
   }

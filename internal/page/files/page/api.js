@@ -88,7 +88,7 @@ export class Exact {
 }
 
 // parse reads JSON and keeps numbers exact, where the browser tells their source (all current ones).
-function parse(text) {
+export function parse(text) {
   return JSON.parse(text, (_, value, context) => {
     if (typeof value !== "number" || Number.isSafeInteger(value) || context?.source === undefined) return value;
     const rounded = Number.isFinite(value) ? !/[.eE]/.test(context.source) && String(value) !== context.source : true;

@@ -74,7 +74,7 @@ const paths = {
   failed: "M4 4l8 8M12 4l-8 8",
   cancelled: "M3.5 8h9",
 };
-const shapes = { ...paths, held: paths.parked, waiting: paths.parked, pending: "M5.5 8h.01M8 8h.01M10.5 8h.01", interrupted: paths.paused };
+const shapes = { ...paths, held: paths.parked, waiting: paths.parked, pending: "M5.5 8h.01M8 8h.01M10.5 8h.01", working: paths.running, interrupted: paths.paused };
 
 // icon is the shape of a status: it tells the status without its colour. Beside it there is always the word.
 export function icon(status) {

@@ -5,6 +5,7 @@ import { badge, el, setAttr, setText, show } from "./dom.js";
 import { detail } from "./row.js";
 import { away, clock, count, shorten, visible } from "./text.js";
 import { brief } from "./value.js";
+import { holder, why } from "./why.js";
 
 const columnsShown = 12; // of a table with more, the rest is in each row's detail
 
@@ -105,7 +106,10 @@ function insteadOf(row, at) {
 
 // waitOf says what a row waits for; null: it does not wait.
 function waitOf({ held, waits }, at) {
-  if (held) return `${visible(held.provider)}: not before ${clock(new Date(held.until), at)}, ${away(new Date(held.until), at)}`;
+  if (held) {
+    const reason = why(held);
+    return `${holder(held)}: not before ${clock(new Date(held.until), at)}, ${away(new Date(held.until), at)}${reason && `; ${reason}`}`;
+  }
   if (!waits) return null;
   const until = `${clock(new Date(waits.until), at)}, ${away(new Date(waits.until), at)}`;
   if (!waits.key) return `${visible(waits.column)}: sleeps until ${until}`;

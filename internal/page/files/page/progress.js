@@ -5,7 +5,7 @@ import { count } from "./text.js";
 
 // bar makes one. Its numbers are always written beside it, so the picture itself is for the eye alone.
 export function bar() {
-  const parts = ["completed", "failed", "waiting"].map((name) => [name, el("span", { class: `part p-${name}` })]);
+  const parts = ["completed", "failed", "waiting", "working"].map((name) => [name, el("span", { class: `part p-${name}` })]);
   const node = el("div", { class: "bar", "aria-hidden": "true" }, parts.map(([, part]) => part));
   return {
     node,

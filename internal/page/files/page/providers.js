@@ -4,17 +4,15 @@ import { ask, now } from "./api.js";
 import { el, keyed, setText, show } from "./dom.js";
 import { moment } from "./moment.js";
 import { bar } from "./progress.js";
-import { count, per, plural, visible } from "./text.js";
+import { stacked, stackedLine } from "./stacked.js";
+import { away, count, per, plural, span, visible } from "./text.js";
+import { why } from "./why.js";
+
+const columns = [["Provider"], ["Limits, and used now"], ["Not before"], ["At once, now", "number"], ["Last call"]];
 
 export function providersView(page) {
-  const body = el("tbody");
-  const table = el(
-    "table",
-    { class: "providers" },
-    el("caption", { class: "unseen" }, "Providers, each with its credential"),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Provider"), el("th", { scope: "col" }, "Limits and their use now"), el("th", { scope: "col" }, "Not before"), el("th", { scope: "col", class: "number" }, "At once, now"), el("th", { scope: "col" }, "Last call"))),
-    body,
-  );
+  const body = el("tbody", { role: "rowgroup" });
+  const table = stacked({ class: "providers" }, el("caption", { class: "unseen" }, "Providers, each with its credential"), columns, body);
   const scroll = el("div", { class: "scroll", role: "region", "aria-label": "Providers", tabindex: 0 }, table);
   const empty = el("p", { class: "empty" }, "Loading …");
   show(scroll, false);
@@ -35,24 +33,41 @@ export function providersView(page) {
 }
 
 function providerLine(first) {
-  const limits = el("td", { class: "limits" });
   const held = moment("free");
-  const flying = el("td", { class: "number" });
+  const flying = el("span");
   const last = moment();
+  const reason = el("span", { class: "note" });
   const refusals = el("span", { class: "note" });
+  const found = el("p", { class: "note found" });
+  const rules = el("div");
   const name = [el("bdi", {}, visible(first.provider)), first.scope === first.provider ? null : el("span", { class: "note" }, visible(first.scope.slice(first.provider.length + 1)))];
-  const node = el("tr", {}, el("th", { scope: "row" }, name), limits, el("td", {}, held.node, refusals), flying, el("td", {}, last.node));
-  node.onTick = (at) => [held, last].forEach((part) => part.tick(at));
+  const node = stackedLine(columns, [name, [rules, found], [held.node, reason, refusals], [flying], [last.node]]);
+  let scope = first;
+  node.onTick = (at) => {
+    [held, last].forEach((part) => part.tick(at));
+    setText(reason, scope.heldUntil && new Date(scope.heldUntil) > at ? why(scope) : "");
+    setText(found, scope.found ? foundOut(scope.found, at) : "");
+  };
   return {
     node,
-    update(scope) {
-      keyed(limits, scope.limits ?? [], (limit) => `${limit.rate}/${limit.perMs}`, limitLine);
+    update(fresh) {
+      scope = fresh;
+      keyed(rules, scope.limits ?? [], (limit) => `${limit.rate}/${limit.perMs}`, limitLine);
       held.update(scope.heldUntil);
       last.update(scope.lastGrant);
       setText(refusals, scope.refusals > 0 ? `${plural(scope.refusals, "refusal", "refusals")} in a row` : "");
       setText(flying, scope.leased > 0 ? count(scope.leased) : "–");
     },
   };
+}
+
+// foundOut says what is known of a provider that declares no limits.
+function foundOut({ concurrency, refused, everyMs, refusedAtMs, testAt, latencyMs, bestLatencyMs }, at) {
+  const parts = [`${plural(concurrency, "call", "calls")} at once${refused ? ` (${count(refused)} were refused)` : ""}`];
+  if (everyMs) parts.push(`one every ${span(everyMs)}${refusedAtMs ? ` (refused at one every ${span(refusedAtMs)})` : ""}`);
+  if (testAt && new Date(testAt) > at) parts.push(`more is tried ${away(new Date(testAt), at)}`);
+  if (latencyMs) parts.push(`an answer takes ${span(latencyMs)}${bestLatencyMs && bestLatencyMs < latencyMs ? `, at best ${span(bestLatencyMs)}` : ""}`);
+  return `Found out: ${parts.join("; ")}.`;
 }
 
 function limitLine() {

@@ -9,6 +9,7 @@ export function detail(row) {
   const parts = [];
   if (row.error) {
     parts.push(section("Error", errorOf(row.error)));
+    if (row.error.code === "OUTCOME_UNKNOWN") parts.push(el("p", { class: "note" }, unknownOutcome));
   }
   const cells = Object.entries(row.cells ?? {});
   const none = row.error && cells.every(([, value]) => value === null); // a row that failed keeps no cells
@@ -18,6 +19,10 @@ export function detail(row) {
   }
   return el("div", { class: "row-detail" }, parts);
 }
+
+const unknownOutcome =
+  "Nobody knows whether this call was executed, and it is not made again by itself: it could be executed twice. Look for the request at the provider. " +
+  "Then “Retry failed rows” makes it again, or takes it for executed with the value that you give.";
 
 // errorOf is what is known of a failure. Which request it was matters where nobody knows whether it was carried out.
 function errorOf({ column, code, message, status, attempt, dispatched, dispatch }) {

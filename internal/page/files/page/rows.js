@@ -8,7 +8,8 @@ import { count, plural, visible } from "./text.js";
 
 const perPage = 50;
 const looks = 20; // answers without a row, one after the other, until the reader is asked whether to go on
-const filters = { "": "All", failed: "Failed", held: "Held", waiting: "Waiting", pending: "To do", completed: "Completed" };
+const filters = { "": "All", failed: "Failed", held: "Held", waiting: "Waiting", working: "At work", interrupted: "Interrupted", pending: "To do", completed: "Completed" };
+const rare = new Set(["working", "interrupted"]); // only offered where there are any
 
 export function rowsView(base, id, parameters, page) {
   let state = stateOf(parameters); // {status, from}
@@ -80,11 +81,17 @@ export function rowsView(base, id, parameters, page) {
   function tick(at) {
     const ended = run ? run.completed + run.failed : null;
     const fresh = answer && shownAt !== null && ended !== shownAt ? Math.abs(ended - shownAt) : 0;
+    offer();
     setText(news, fresh > 0 ? `${plural(fresh, "row has", "rows have")} ended since these were read.` : "");
     for (const line of table.tBodies) line.onTick(at);
   }
 
+  function offer() {
+    for (const [status, tab] of tabs) show(tab, !rare.has(status) || status === state.status || run?.[status] > 0);
+  }
+
   for (const [status, tab] of tabs) setAttr(tab, "aria-current", status === state.status ? "true" : null);
+  offer();
   return {
     node: el(
       "section",

@@ -2,6 +2,7 @@
 
 import { actions } from "./actions.js";
 import { ask, now } from "./api.js";
+import { budget } from "./budget.js";
 import { badge, el, setAttr, setText, show } from "./dom.js";
 import { facts } from "./facts.js";
 import { finishView } from "./finish.js";
@@ -19,11 +20,12 @@ export function runView(id, parameters, page) {
   const notice = noticeOf();
   const progress = progressOf();
   const waiting = waits(id);
+  const allowance = budget();
   const ending = finishView();
   const figures = facts();
   const rows = rowsView(base, id, parameters, page);
   const speed = new Speed();
-  const content = el("div", { class: "content", hidden: true }, notice.node, progress.node, waiting.node, ending.node, figures.node, rows.node);
+  const content = el("div", { class: "content", hidden: true }, notice.node, progress.node, waiting.node, allowance.node, ending.node, figures.node, rows.node);
   const loading = el("p", { class: "empty" }, "Loading …");
   let run = null;
 
@@ -53,7 +55,7 @@ export function runView(id, parameters, page) {
       show(name, Boolean(run.name) && run.name !== id);
       status.update(run.status);
       page.title(`${titleOf(run, numbers)} · ${visible(id)} · Sluice`);
-      for (const part of [buttons, waiting, ending, figures]) part.update(run);
+      for (const part of [buttons, waiting, allowance, ending, figures]) part.update(run);
       progress.update(run, numbers);
       rows.runChanged(before, run);
       show(loading, false);
@@ -73,13 +75,20 @@ export function runView(id, parameters, page) {
   };
 }
 
-// numbersOf splits the rows into what is done, failed, waiting, and the rest.
+// numbersOf splits the rows into what is done, failed, waiting, at work, interrupted, and the rest. Those at work are as of a
+// moment ago, and may have ended since.
 function numbersOf(run) {
   const ended = run.completed + run.failed;
   const held = (run.holds ?? []).reduce((sum, hold) => sum + hold.rows, 0);
   const elsewhere = (run.waits?.answers ?? 0) + (run.waits?.asleep ?? 0);
-  const waiting = Math.min(held + elsewhere, Math.max(run.rows - ended, 0));
-  return { total: run.rows, completed: run.completed, failed: run.failed, ended, waiting, left: Math.max(run.rows - ended - waiting, 0) };
+  let left = Math.max(run.rows - ended, 0);
+  const take = (n) => {
+    const some = Math.min(n, left);
+    left -= some;
+    return some;
+  };
+  const [waiting, interrupted, working] = [held + elsewhere, run.interrupted ?? 0, run.working ?? 0].map(take);
+  return { total: run.rows, completed: run.completed, failed: run.failed, ended, waiting, working, interrupted, left };
 }
 
 function titleOf(run, numbers) {
@@ -129,6 +138,7 @@ function said(run, at) {
       if (run.warnings?.length > 0) return ["warn", `Every row has ended${run.failed > 0 ? `, and ${plural(run.failed, "row", "rows")} failed` : ""}; of the steps at the end of the run, some failed.`];
       return run.failed > 0 ? ["warn", `Every row has ended, and ${plural(run.failed, "row", "rows")} of ${count(run.rows)} failed. They are listed below with their reasons, and stand in the table in their place.`] : ["good", "Every row is complete."];
     default:
+      if (run.interrupted > 0 && !run.working) return ["warn", "Nobody is at work on the run at the moment, and it is taken up again by itself. Rows that were at work go on from what is saved of them."];
       return ["calm", run.wholeAt ? "Every row has ended, and the table can be downloaded; the steps at the end of the run are under way." : ""];
   }
 }
@@ -144,7 +154,7 @@ function progressOf() {
   const share = el("span", { class: "share" });
   const rest = el("span", { class: "pace" });
   const picture = bar();
-  const marks = legend({ completed: "completed", failed: "failed", waiting: "waiting", left: "to do", duplicates: "duplicates left out" });
+  const marks = legend({ completed: "completed", failed: "failed", waiting: "waiting", working: "at work", interrupted: "interrupted", left: "to do", duplicates: "duplicates left out" });
   const meter = el("div", { class: "meter", role: "progressbar", "aria-label": "Rows that have ended", "aria-valuemin": 0, "aria-valuemax": 100 }, picture.node);
   return {
     node: el("section", { class: "card", "aria-labelledby": "progress-title" }, el("h2", { id: "progress-title", class: "unseen" }, "Progress"), el("p", { class: "figures" }, share, rest), meter, marks.node),
@@ -153,7 +163,7 @@ function progressOf() {
       setAttr(meter, "aria-valuenow", run.rows > 0 ? Math.floor((numbers.ended * 100) / run.rows) : 0);
       setAttr(meter, "aria-valuetext", share.textContent);
       picture.update(numbers);
-      marks.update({ ...numbers, waiting: run.finishedAt ? undefined : numbers.waiting, left: run.finishedAt && numbers.left === 0 ? undefined : numbers.left, duplicates: run.duplicates || undefined });
+      marks.update({ ...numbers, waiting: run.finishedAt ? undefined : numbers.waiting, working: numbers.working || undefined, interrupted: numbers.interrupted || undefined, left: run.finishedAt && numbers.left === 0 ? undefined : numbers.left, duplicates: run.duplicates || undefined });
     },
     tick(run, at, speed) {
       const parts = [];

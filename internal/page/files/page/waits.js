@@ -2,13 +2,14 @@
 
 import { el, keyed, setAttr, setText, show } from "./dom.js";
 import { moment } from "./moment.js";
-import { count, plural, visible } from "./text.js";
+import { stacked, stackedLine } from "./stacked.js";
+import { clock, count, plural, span, visible } from "./text.js";
+import { holder, why } from "./why.js";
 
 // waits makes the section; it is hidden while there is nothing to wait for.
 export function waits(id) {
-  const body = el("tbody");
-  const head = el("tr", {}, el("th", { scope: "col" }, "Provider"), el("th", { scope: "col" }, "Not before"), el("th", { scope: "col", class: "number" }, "Rows"));
-  const held = el("div", { class: "scroll" }, el("table", { class: "held", "aria-labelledby": "waits-title" }, el("thead", {}, head), body));
+  const body = el("tbody", { role: "rowgroup" });
+  const held = el("div", { class: "scroll" }, stacked({ class: "held", "aria-labelledby": "waits-title" }, null, columns, body));
   const others = el("p", { class: "others" });
   const words = el("span");
   const link = el("a", { href: `#/runs/${encodeURIComponent(id)}?rows=waiting` }, "Show them");
@@ -18,7 +19,7 @@ export function waits(id) {
     node,
     update(run) {
       const holds = run.holds ?? [];
-      keyed(body, holds, (hold) => hold.provider, holdLine);
+      keyed(body, holds, (hold) => JSON.stringify([hold.provider, hold.scope, hold.reason, hold.code]), holdLine);
       show(held, holds.length > 0);
       const said = otherWaits(run.waits);
       setText(words, said);
@@ -28,6 +29,10 @@ export function waits(id) {
     tick: (at) => [...body.children].forEach((row) => row.onTick(at)),
   };
 }
+
+const columns = [["Provider"], ["Not before"], ["Why"], ["Rows", "number"]];
+
+const noticed = 5_000; // milliseconds: a shorter difference is none
 
 function otherWaits({ answers = 0, asleep = 0 } = {}) {
   const parts = [];
@@ -39,17 +44,28 @@ function otherWaits({ answers = 0, asleep = 0 } = {}) {
 function holdLine() {
   const provider = el("bdi");
   const until = moment("now");
-  const rows = el("td", { class: "number" });
-  const node = el("tr", {}, el("th", { scope: "row" }, provider), el("td", {}, until.node), rows);
-  node.onTick = until.tick;
+  const last = el("span", { class: "note" });
+  const reason = el("bdi");
+  const since = el("span", { class: "note" });
+  const rows = el("span");
+  const node = stackedLine(columns, [[provider], [until.node, last], [reason, since], [rows]]);
+  let hold = null;
+  node.onTick = (at) => {
+    until.tick(at);
+    const spread = new Date(hold.last) - new Date(hold.until);
+    setText(last, spread >= noticed ? `the last of them ${clock(new Date(hold.last), at)}` : "");
+    const silent = hold.since ? at - new Date(hold.since) : 0;
+    setText(since, silent >= noticed ? `it has answered no call for ${span(silent)}` : "");
+  };
   return {
     node,
-    update(hold) {
-      // A hold that is nobody's is a failure that is tried again after a while.
-      setText(provider, hold.provider === "retry" ? "another attempt" : visible(hold.provider));
+    update(fresh) {
+      hold = fresh;
+      setText(provider, holder(hold));
       until.update(hold.until);
+      setText(reason, why(hold) || "–");
       setText(rows, hold.rows > 0 ? count(hold.rows) : "–");
-      setAttr(rows, "title", hold.rows > 0 ? null : "a step at the end of the run");
+      setAttr(rows, "title", hold.rows > 0 ? `of ${plural(hold.shards, "shard", "shards")}` : "a step at the end of the run");
     },
   };
 }
