@@ -89,10 +89,14 @@ func (w *world) register(id, rows string) {
 
 func (w *world) registerMap(id, mapText, rows string) {
 	w.t.Helper()
+	w.registerTools(id, mapText, "version: 1\nproviders: {a: {url: \"https://a.example\", noProgress: 30d}}\ntools: {a.get: {path: \"/{x}\", timeout: 10s}}\n", rows)
+}
+
+func (w *world) registerTools(id, mapText, tools, rows string) {
+	w.t.Helper()
 	p, err := run.Prepare(run.Request{
 		ID: id, InputName: "in.csv", Source: &sheet.Source{Object: "uploads/in.csv"}, Seal: intake.SealOptions{Fingerprint: "f"},
-		Documents: sheet.Documents{MapFile: "m.yaml", Map: []byte(mapText), ToolsFile: "t.yaml",
-			Tools: []byte("version: 1\nproviders: {a: {url: \"https://a.example\", noProgress: 30d}}\ntools: {a.get: {path: \"/{x}\", timeout: 10s}}\n")},
+		Documents: sheet.Documents{MapFile: "m.yaml", Map: []byte(mapText), ToolsFile: "t.yaml", Tools: []byte(tools)},
 	})
 	if err == nil {
 		err = errors.Join(active.Add(w.t.Context(), w.Store.Table, id),

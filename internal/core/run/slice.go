@@ -91,8 +91,12 @@ func (j *Job) Slice(ctx context.Context, ports Ports, shard int, set Settings) (
 	s.obey(asked)
 	s.set.Watch.attach(s)
 	defer s.set.Watch.detach(s)
-	// The first checkpoint closes the journals of earlier slices: what a dead one may still write is not read again.
-	if err = s.checkpoint(s.ctx, sheet.ShardRunning, time.Time{}); err == nil {
+	if s.parked.IsZero() {
+		// The first checkpoint closes the journals of earlier slices: what a dead one may still write is not read again.
+		// One that has parked writes nothing any more.
+		err = s.checkpoint(s.ctx, sheet.ShardRunning, time.Time{})
+	}
+	if err == nil {
 		s.loop()
 	}
 	return s.close(err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"sluice/internal/core/call"
 	"sluice/internal/core/frame"
 	"sluice/internal/core/store"
 	"sluice/internal/core/table"
@@ -46,7 +45,7 @@ type Checkpoint struct {
 	EndPage    int         `json:"endPage"`         // exclusive
 	Cursor     int64       `json:"cursor"`          // rows from here on are still to be gone through
 	Reach      int64       `json:"reach,omitempty"` // no row from here on was ever admitted; past Cursor after a crash, until that has caught up
-	Pending    []Pending   `json:"pending,omitempty"`
+	Pending    PendingRows `json:"pending,omitempty"`
 	Streaks    []Streak    `json:"streaks,omitempty"` // rate scopes that have given nothing but "wait"
 	From       Position    `json:"from"`              // replay the journal from here
 	FromAt     time.Time   `json:"fromAt,omitzero"`   // when From moved last
@@ -59,19 +58,6 @@ type Checkpoint struct {
 	Waits      Waiting     `json:"waits,omitzero"`
 
 	version int64
-}
-
-// Pending is a row that was admitted and has not ended. Its cells so far are in its page and the journal.
-type Pending struct {
-	Row   int64     `json:"r"`           // ordinal
-	Index int64     `json:"i"`           // position in the source
-	Input string    `json:"d"`           // digest of the input it was admitted with
-	Until time.Time `json:"u,omitzero"`  // held until; zero: at work when this was written
-	Scope string    `json:"s,omitempty"` // whose hold it is
-	Why   call.Why  `json:"w,omitzero"`
-	Spent bool      `json:"x,omitempty"` // its call has used up its resident waits
-	// Unsent is since when nothing could be sent for its call; zero: that was not so.
-	Unsent time.Time `json:"n,omitzero"`
 }
 
 // Streak is a rate scope that has given nothing but "wait" since a moment (R5). The first success ends it.
