@@ -33,7 +33,7 @@ none does, "sluice resume" goes on with it.`
 }
 
 // Run implements the command.
-func (c *answerCmd) Run(a *app) (err error) {
+func (c *answerCmd) Run(a *app) error {
 	ctx, cancel := a.context()
 	defer cancel()
 	v, isText, err := answers.Parse(c.Value)
@@ -44,18 +44,12 @@ func (c *answerCmd) Run(a *app) (err error) {
 	if isText {
 		kind = "text"
 	}
-	remote, err := c.remote(a)
-	if err != nil {
-		return err
-	}
-	if remote != nil {
-		return c.answerAt(ctx, a, remote, v, kind)
-	}
-	st, err := a.open(ctx, c.dir())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
+	return c.work(ctx, a,
+		func(d deployment) error { return c.answerAt(ctx, a, d, v, kind) },
+		func(st *local.State) error { return c.answerHere(ctx, a, st, v, kind) })
+}
+
+func (c *answerCmd) answerHere(ctx context.Context, a *app, st *local.State, v json.RawMessage, kind string) error {
 	got, err := run.Answer(ctx, st.Store, c.Key, v, run.Whose{Run: c.ID})
 	switch {
 	case errors.Is(err, run.ErrBadAnswer), errors.Is(err, run.ErrNobodyWaits), errors.Is(err, run.ErrTooLate):
@@ -73,7 +67,7 @@ func (c *answerCmd) Run(a *app) (err error) {
 }
 
 // answerAt answers rows of a deployment.
-func (c *answerCmd) answerAt(ctx context.Context, a *app, d *client.Client, v json.RawMessage, kind string) error {
+func (c *answerCmd) answerAt(ctx context.Context, a *app, d deployment, v json.RawMessage, kind string) error {
 	told, err := d.Answer(ctx, answers.Request{Key: c.Key, Value: v, Run: c.ID})
 	got := &run.Answered{Key: told.Key, Taken: told.Taken, Already: told.Already, At: told.At, Value: told.Value}
 	switch {

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"errors"
-
 	"sluice/internal/core/export"
+	"sluice/internal/local"
 )
 
 type exportCmd struct {
@@ -24,7 +23,7 @@ columns, and _status and _error say what went wrong.`
 }
 
 // Run implements the command.
-func (c *exportCmd) Run(a *app) (err error) {
+func (c *exportCmd) Run(a *app) error {
 	ctx, cancel := a.context()
 	defer cancel()
 	if c.Format == "" {
@@ -32,21 +31,13 @@ func (c *exportCmd) Run(a *app) (err error) {
 			return usage(err)
 		}
 	}
-	remote, err := c.remote(a)
-	if err != nil {
-		return err
-	}
-	if remote != nil {
-		return a.fetch(ctx, deployment{remote}, c.ID, c.Out, c.Format)
-	}
-	st, err := a.open(ctx, c.dir())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	job, err := loadJob(ctx, st, c.ID)
-	if err != nil {
-		return err
-	}
-	return a.export(ctx, st, job, c.Out, c.Format)
+	return c.work(ctx, a,
+		func(d deployment) error { return a.fetch(ctx, d, c.ID, c.Out, c.Format) },
+		func(st *local.State) error {
+			job, err := loadJob(ctx, st, c.ID)
+			if err != nil {
+				return err
+			}
+			return a.export(ctx, st, job, c.Out, c.Format)
+		})
 }

@@ -64,21 +64,15 @@ func (c *pauseCmd) Run(a *app) error {
 
 // halt asks for what is wanted, and tells what has come of it.
 func (c *haltFlags) halt(a *app, want sheet.Status, ask func(*local.State, context.Context, string) (*sheet.Run, error),
-	askAt func(*client.Client, context.Context, string) (api.Standing, error)) (err error) {
+	askAt func(*client.Client, context.Context, string) (api.Standing, error)) error {
 	ctx, cancel := a.context()
 	defer cancel()
-	remote, err := c.remote(a)
-	if err != nil {
-		return err
-	}
-	if remote != nil {
-		return c.haltAt(ctx, a, deployment{remote}, want, askAt)
-	}
-	st, err := a.open(ctx, c.dir())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
+	return c.work(ctx, a,
+		func(d deployment) error { return c.haltAt(ctx, a, d, want, askAt) },
+		func(st *local.State) error { return c.haltHere(ctx, a, st, want, ask) })
+}
+
+func (c *haltFlags) haltHere(ctx context.Context, a *app, st *local.State, want sheet.Status, ask func(*local.State, context.Context, string) (*sheet.Run, error)) error {
 	rec, err := ask(st, ctx, c.ID)
 	switch {
 	case errors.Is(err, sheet.ErrNoRun):

@@ -42,6 +42,23 @@ func (p *placeFlags) remote(a *app) (*client.Client, error) {
 	return c, usage(err)
 }
 
+// work does what the command is for where it is to be done: at a deployment, or in the folder that keeps runs.
+func (p *placeFlags) work(ctx context.Context, a *app, there func(deployment) error, here func(*local.State) error) (err error) {
+	remote, err := p.remote(a)
+	if err != nil {
+		return err
+	}
+	if remote != nil {
+		return there(deployment{remote})
+	}
+	st, err := a.open(ctx, p.dir())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	return here(st)
+}
+
 // placeArg is what names the deployment on a command line; nothing, if the environment does.
 func (p *placeFlags) placeArg() string {
 	if p.API == "" {

@@ -15,6 +15,7 @@ import (
 	"sluice/internal/api"
 	"sluice/internal/client"
 	"sluice/internal/core/intake"
+	"sluice/internal/core/run"
 	"sluice/internal/start"
 )
 
@@ -151,11 +152,7 @@ func uploadName(in string) string {
 }
 
 // resumeAt lets a run of a deployment go on, and watches it.
-func (c *resumeCmd) resumeAt(a *app, i *interruption, d deployment) error {
-	out, err := c.check()
-	if err != nil {
-		return err
-	}
+func (c *resumeCmd) resumeAt(a *app, i *interruption, d deployment, out string) error {
 	if c.Concurrency != 0 {
 		return usagef("--concurrency is chosen when a run is started, where it is worked on by a deployment")
 	}
@@ -163,7 +160,7 @@ func (c *resumeCmd) resumeAt(a *app, i *interruption, d deployment) error {
 	if c.BudgetCalls > 0 || c.BudgetCost > 0 {
 		budget = &api.Budget{Calls: c.BudgetCalls, Cost: c.BudgetCost}
 	}
-	_, err = d.Resume(i.ctx, c.ID, budget)
+	_, err := d.Resume(i.ctx, c.ID, budget)
 	if err != nil && client.Code(err) != api.Ended { // a run that is completed is told again
 		return d.named(remoteUsage(err), c.ID)
 	}
@@ -171,11 +168,7 @@ func (c *resumeCmd) resumeAt(a *app, i *interruption, d deployment) error {
 }
 
 // retryAt runs the failed rows of a run of a deployment again, and watches it.
-func (c *retryCmd) retryAt(a *app, i *interruption, d deployment) error {
-	how, out, err := c.check()
-	if err != nil {
-		return err
-	}
+func (c *retryCmd) retryAt(a *app, i *interruption, d deployment, how run.RetryOptions, out string) error {
 	if c.Concurrency != 0 {
 		return usagef("--concurrency is chosen when a run is started, where it is worked on by a deployment")
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"sluice/internal/core/run"
@@ -35,22 +34,13 @@ A run that was cancelled, or has failed as a whole, goes on with the rows that h
 func (c *retryCmd) Run(a *app) error {
 	i := a.interruption()
 	defer i.end()
-	remote, err := c.remote(a)
-	if err != nil {
-		return err
-	}
-	if remote != nil {
-		return c.retryAt(a, i, deployment{remote})
-	}
 	how, out, err := c.check()
 	if err != nil {
 		return err
 	}
-	st, err := a.open(i.ctx, c.dir())
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.retry(a, i, st, how, out), st.Close())
+	return c.work(i.ctx, a,
+		func(d deployment) error { return c.retryAt(a, i, d, how, out) },
+		func(st *local.State) error { return c.retry(a, i, st, how, out) })
 }
 
 func (c *retryCmd) check() (how run.RetryOptions, out string, err error) {

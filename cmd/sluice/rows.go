@@ -36,25 +36,17 @@ Rows that are held or wait tell for what, and until when. It only reads, and wor
 func (c *rowsCmd) Run(a *app) (err error) {
 	ctx, cancel := a.context()
 	defer cancel()
-	remote, err := c.remote(a)
-	if err != nil {
-		return err
-	}
 	out := bufio.NewWriter(a.stdout)
 	defer func() { err = errors.Join(err, out.Flush()) }()
-	if remote != nil {
-		return c.fetch(ctx, out, deployment{remote})
-	}
-	st, err := a.open(ctx, c.dir())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	job, err := loadJob(ctx, st, c.ID)
-	if err != nil {
-		return err
-	}
-	return c.print(ctx, out, job.Run.Status, c.saved(ctx, st, job))
+	return c.work(ctx, a,
+		func(d deployment) error { return c.fetch(ctx, out, d) },
+		func(st *local.State) error {
+			job, err := loadJob(ctx, st, c.ID)
+			if err != nil {
+				return err
+			}
+			return c.print(ctx, out, job.Run.Status, c.saved(ctx, st, job))
+		})
 }
 
 // fetch shows the rows of a deployment.

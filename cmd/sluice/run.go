@@ -220,22 +220,13 @@ its failed rows again.`
 func (c *resumeCmd) Run(a *app) error {
 	i := a.interruption()
 	defer i.end()
-	remote, err := c.remote(a)
-	if err != nil {
-		return err
-	}
-	if remote != nil {
-		return c.resumeAt(a, i, deployment{remote})
-	}
 	out, err := c.check()
 	if err != nil {
 		return err
 	}
-	st, err := a.open(i.ctx, c.dir())
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.resume(a, i, st, out), st.Close())
+	return c.work(i.ctx, a,
+		func(d deployment) error { return c.resumeAt(a, i, d, out) },
+		func(st *local.State) error { return c.resume(a, i, st, out) })
 }
 
 func (c *resumeCmd) check() (string, error) {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"text/tabwriter"
@@ -36,25 +35,15 @@ its process ended; "sluice resume" goes on with it.`
 }
 
 // Run implements the command.
-func (c *runsCmd) Run(a *app) (err error) {
+func (c *runsCmd) Run(a *app) error {
 	ctx, cancel := a.context()
 	defer cancel()
 	if c.Cost && c.ID == "" {
 		return usagef("--cost is for one run: sluice runs RUN --cost; `sluice runs` lists them")
 	}
-	remote, err := c.remote(a)
-	if err != nil {
-		return err
-	}
-	if remote != nil {
-		return c.show(ctx, a, deployment{remote})
-	}
-	st, err := a.open(ctx, c.dir())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	return c.show(ctx, a, folder{st})
+	return c.work(ctx, a,
+		func(d deployment) error { return c.show(ctx, a, d) },
+		func(st *local.State) error { return c.show(ctx, a, folder{st}) })
 }
 
 // place is where runs are: a state folder, or a deployment.

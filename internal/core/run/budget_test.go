@@ -63,10 +63,7 @@ func TestBudgetOfCallsPausesBeforeItIsExceeded(t *testing.T) {
 		onEveryStore(t, func(t *testing.T, tbl table.Table) {
 			w := newWorld(t, tbl)
 			w.settings.Concurrency = places
-			w.provider.answer = func(a call.Attempt, nth int) call.Answer {
-				time.Sleep(10 * time.Millisecond)
-				return echo(a, nth)
-			}
+			w.provider.answer = slowEcho(10 * time.Millisecond)
 			lines := rows(20)
 			job := w.start("r1", bounded(callA, "{calls: 7}"), lines...)
 			for range 2 {
@@ -224,10 +221,7 @@ func crashWithinBudget(t *testing.T, tbl table.Table, n int, kind tabletest.Kind
 	f := tabletest.NewFaulty(tbl)
 	w := newWorld(t, f)
 	w.settings.Concurrency = 3
-	w.provider.answer = func(a call.Attempt, nth int) call.Answer {
-		time.Sleep(10 * time.Millisecond)
-		return echo(a, nth)
-	}
+	w.provider.answer = slowEcho(10 * time.Millisecond)
 	job := w.start("r1", bounded(callA, "{calls: 10}"), rows(10)...)
 	f.CrashAt(n, kind)
 	for {

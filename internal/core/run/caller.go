@@ -150,7 +150,7 @@ func (c *caller) make(ctx context.Context, q query) (found, error) {
 func (c *caller) follow(ctx context.Context, shared *call.Shared) (found, error) {
 	c.pool.pause()
 	a, at, err := shared.Wait(ctx)
-	c.pool.unpause(true)
+	c.pool.unpause()
 	if err != nil {
 		return found{}, err
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"sluice/internal/core/call"
 	"sluice/internal/core/run"
 	"sluice/internal/core/table"
 	"sluice/internal/core/table/tabletest"
@@ -19,10 +18,7 @@ func TestH6WhatASecondCrashLeavesIsKnown(t *testing.T) {
 	const pages = 8
 	onMemory(t, func(t *testing.T, tbl table.Table) {
 		w, f := newFaultyWorld(t, tbl)
-		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
-			time.Sleep(10 * time.Millisecond)
-			return echo(a, nth)
-		}
+		w.provider.answer = slowEcho(10 * time.Millisecond)
 		lines := rows(pages * 1000)
 		job := w.start("r1", callA, lines...)
 		crashAfter := func(written int, key string) {

@@ -439,10 +439,7 @@ func TestFinishStopsBeforeTheDeadline(t *testing.T) {
 func TestX2OneAtATimeFinishes(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, tbl table.Table) {
 		w := newWorld(t, tbl)
-		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
-			time.Sleep(10 * time.Second)
-			return echo(a, nth)
-		}
+		w.provider.answer = slowEcho(10 * time.Second)
 		w.rowsDone(told, rows(1)...)
 		ended := make(chan *run.Job)
 		go func() { ended <- w.end("r", nil) }()

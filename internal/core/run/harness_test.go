@@ -152,6 +152,14 @@ func echo(a call.Attempt, _ int) call.Answer {
 	return call.Answer{Outcome: call.Result, Value: a.Input, Dispatched: true, Status: 200}
 }
 
+// slowEcho answers with the input, after a while.
+func slowEcho(d time.Duration) func(call.Attempt, int) call.Answer {
+	return func(a call.Attempt, nth int) call.Answer {
+		time.Sleep(d)
+		return echo(a, nth)
+	}
+}
+
 const tools = `
 version: 1
 providers:

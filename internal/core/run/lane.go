@@ -73,7 +73,7 @@ type reply struct {
 // reply answers the call; its row goes on.
 func (l *lane) reply(t *turn, r reply) {
 	if t.paused {
-		l.pool.unpause(true)
+		l.pool.unpause()
 		t.paused = false
 	}
 	t.answer <- r
@@ -128,7 +128,7 @@ func (l *lane) interrupted(ctx context.Context, t *turn) reply {
 			t.cohort.size--
 		}
 		if t.paused {
-			l.pool.unpause(true)
+			l.pool.unpause()
 		}
 	}
 	l.mu.Unlock()
@@ -227,13 +227,19 @@ func (l *lane) next(now time.Time) ([]*unit, time.Duration) {
 		return nil, wait
 	}
 	most, full := l.batching.room(now, len(units))
+	least := 1
 	if alone {
-		full = max(full, l.company(now, most))
+		calls, patient := l.company(now, most)
+		least, full = calls, max(full, patient)
 	}
 	if full > 0 {
 		return nil, full
 	}
-	return l.take(units[:min(len(units), most)], now), wait
+	taken := l.take(units[:min(len(units), most)], least, now)
+	if taken == nil && least > 1 {
+		wait = l.batching.linger // others were faster at the places, and may keep them
+	}
+	return taken, wait
 }
 
 // drain turns everything that waits into holds that end at once: the rows stay pending.

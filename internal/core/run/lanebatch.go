@@ -30,6 +30,7 @@ type batching struct {
 	parcels []*parcel     // sent within the longest of the limits, oldest first
 	flying  int           // batches under way
 	last    time.Time     // when the last batch was sent
+	back    time.Time     // when the last answers came: their rows are about to leave their places
 	took    time.Duration // what a batch takes, smoothed
 }
 
@@ -107,12 +108,12 @@ func (w window) frees(now time.Time, parcels []*parcel, calls int) (wait time.Du
 	return wait
 }
 
-// company is how long the calls that wait should wait for others, so that a batch is worth what it costs; most is how many
-// can be sent. It is nothing where no others can come.
-func (l *lane) company(now time.Time, most int) time.Duration {
+// company is how many of the calls that wait go together, and how long they should wait for others, so that a batch is
+// worth what it costs; most is how many can be sent. They wait for nothing where no others can come.
+func (l *lane) company(now time.Time, most int) (calls int, wait time.Duration) {
 	b := &l.batching
 	if b.linger <= 0 {
-		return 0
+		return 1, 0
 	}
 	paused := 0
 	for _, t := range l.queue {
@@ -121,16 +122,16 @@ func (l *lane) company(now time.Time, most int) time.Duration {
 		}
 	}
 	places, alone := l.pool.places(len(l.queue)-paused, paused)
-	calls, since := len(l.queue)-paused+min(paused, places), l.queue[0].since
+	calls, since := min(len(l.queue)-paused+min(paused, places), most), l.queue[0].since
 	switch {
 	case calls >= most || alone:
-		return 0
+		return calls, 0
 	case b.took > longBatch:
-		return later(since, b.last).Add(min(b.took/partOfLong, longestLinger)).Sub(now)
+		return calls, later(since, b.last).Add(min(b.took/partOfLong, longestLinger)).Sub(now)
 	case calls >= min(enough, most):
-		return since.Add(b.linger).Sub(now)
+		return calls, later(since, b.back).Add(b.linger).Sub(now)
 	}
-	return later(since, b.last).Add(patience * b.linger).Sub(now)
+	return calls, later(since, b.last).Add(patience * b.linger).Sub(now)
 }
 
 // gathers reports whether a call that comes gives its row's place up, so that the rows of the next batch gather while the

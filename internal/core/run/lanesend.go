@@ -105,6 +105,7 @@ func (l *lane) answered(ctx context.Context, u *unit, a call.Answer) {
 	l.stats.count(a)
 	l.allowance.settle(u)
 	l.mu.Lock()
+	l.batching.back = time.Now()
 	l.fits(u, a)
 	l.mu.Unlock()
 	first, n := u.turns[0], len(u.turns)

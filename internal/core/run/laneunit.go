@@ -56,16 +56,24 @@ func (l *lane) units(now time.Time) (ready []*unit, alone bool, wait time.Durati
 	return ready, len(f.open)+len(f.bound) == 0, wait
 }
 
-// take removes the units from the queue that find a place, under the lock: each needs one, whatever it carries.
-func (l *lane) take(units []*unit, now time.Time) []*unit {
-	n := 0
-	for n < len(units) {
+// take removes the units from the queue that find a place, under the lock: each needs one, whatever it carries. It takes
+// none if fewer than least do, since others have taken places meanwhile.
+func (l *lane) take(units []*unit, least int, now time.Time) []*unit {
+	paused := 0
+	for _, u := range units {
+		if u.turns[0].paused {
+			paused++
+		}
+	}
+	places, n := l.pool.unpauseSome(paused, least-(len(units)-paused)), 0
+	for ; n < len(units); n++ {
 		t := units[n].turns[0]
-		if t.paused && !l.pool.unpause(false) {
+		if t.paused && places == 0 {
 			break
+		} else if t.paused {
+			places--
 		}
 		t.paused = false
-		n++
 	}
 	if n == 0 {
 		return nil

@@ -141,11 +141,16 @@ func (p *pages) load(ctx context.Context, page *openPage, saved bool) error {
 }
 
 // replayed puts in a page whose state was rebuilt from the journal.
-func (p *pages) replayed(state *sheet.Page, dirty *sheet.Position) {
-	page := &openPage{number: state.Number, ready: make(chan struct{}), state: state, open: state.Open(), dirty: dirty}
+func (p *pages) replayed(past *pastPage) {
+	state := past.state
+	page := &openPage{number: state.Number, ready: make(chan struct{}), state: state, open: state.Open(), dirty: past.dirty}
 	p.mu.Lock()
-	p.open[state.Number] = page
 	p.touched[state.Number] = true
+	if past.whole { // it is saved as it is, and nothing comes to it any more
+		p.mu.Unlock()
+		return
+	}
+	p.open[state.Number] = page
 	p.mu.Unlock()
 	if page.open == 0 {
 		close(page.ready)

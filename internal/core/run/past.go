@@ -26,6 +26,7 @@ type past struct {
 type pastPage struct {
 	state *sheet.Page
 	dirty *sheet.Position
+	whole bool // saved with all rows ended, and none reopened since
 }
 
 // replay rebuilds the pages that the journal speaks of: their saved state, and every entry since. It is the same
@@ -94,12 +95,13 @@ func (x *past) apply(ctx context.Context, p Ports, e *sheet.Entry, at sheet.Posi
 		if err != nil {
 			return err
 		}
-		page = &pastPage{state: state}
+		page = &pastPage{state: state, whole: state.Open() == 0}
 		x.pages[n] = page
 	}
 	if page.dirty == nil {
 		page.dirty = &at
 	}
+	page.whole = page.whole && e.Kind != sheet.Reopened
 	return page.state.Apply(e, len(x.job.Map.Columns))
 }
 
@@ -179,6 +181,6 @@ func (x *past) hand(p *pages) {
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers {
-		p.replayed(x.pages[n].state, x.pages[n].dirty)
+		p.replayed(x.pages[n])
 	}
 }

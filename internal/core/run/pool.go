@@ -174,17 +174,30 @@ func (p *pool) pause() {
 	p.tell()
 }
 
-// unpause takes a place for a row that goes on; with force also when there is none (it will not keep it for long).
-func (p *pool) unpause(force bool) bool {
+// unpause takes a place for a row that goes on, also when there is none: it will not keep it for long.
+func (p *pool) unpause() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !force && p.atWork >= p.limit {
-		p.wanted = true
-		return false
-	}
 	p.atWork++
 	p.turning--
-	return true
+}
+
+// unpauseSome takes places for up to so many rows that go on, or for none if there are fewer than least. While there are
+// fewer than are wanted, no fresh row takes any.
+func (p *pool) unpauseSome(rows, least int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	free := max(p.limit-p.atWork, 0)
+	if free < rows {
+		p.wanted = true
+	}
+	if free < least {
+		return 0
+	}
+	rows = min(rows, free)
+	p.atWork += rows
+	p.turning -= rows
+	return rows
 }
 
 // places is how many rows more may be at work, and whether no rows are under way but so many at work and so many turning.

@@ -125,7 +125,7 @@ func wakesBefore(b *sheet.Boundary, t time.Time) bool {
 // at a provider leave theirs to others.
 func (p *pool) fork(n int, body func(int)) {
 	p.pause()
-	defer p.unpause(true)
+	defer p.unpause()
 	places, done := make(chan struct{}, forked), make(chan struct{}, n)
 	for i := range n {
 		places <- struct{}{}

@@ -65,10 +65,7 @@ func TestX1StartingTwiceAtTheSameMoment(t *testing.T) {
 func TestX2SecondSliceLeavesWithoutEffect(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, tbl table.Table) {
 		w, f := newFaultyWorld(t, tbl)
-		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
-			time.Sleep(2 * time.Second)
-			return echo(a, nth)
-		}
+		w.provider.answer = slowEcho(2 * time.Second)
 		job := w.start("r", callA, rows(20)...)
 		time.AfterFunc(time.Second, func() {
 			before := f.Writes()
@@ -94,10 +91,7 @@ func TestX2ASecondSliceComesBackSoon(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, tbl table.Table) {
 		w := newWorld(t, tbl)
 		w.settings.Concurrency = 1
-		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
-			time.Sleep(2 * time.Second)
-			return echo(a, nth)
-		}
+		w.provider.answer = slowEcho(2 * time.Second)
 		job, began := w.start("r", callA, rows(20)...), time.Now()
 		var mu sync.Mutex
 		var looks []time.Duration
@@ -128,10 +122,7 @@ func TestX2ASecondSliceComesBackSoon(t *testing.T) {
 func TestX2TwoSlicesAtTheSameMoment(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, tbl table.Table) {
 		w, f := newFaultyWorld(t, tbl)
-		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
-			time.Sleep(time.Second)
-			return echo(a, nth)
-		}
+		w.provider.answer = slowEcho(time.Second)
 		job := w.start("r", callA, rows(20)...)
 		f.Inject(tabletest.Fault{Kind: tabletest.Slow, Delay: 5 * time.Millisecond, On: func(tabletest.Op, table.Key) bool { return true }})
 		outcomes := make(chan run.Outcome, 2)
@@ -174,10 +165,7 @@ func TestX2ZombieStopsBeforeItsNextDispatch(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, tbl table.Table) {
 		w := newWorld(t, tbl)
 		w.settings.Concurrency = 2
-		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
-			time.Sleep(7 * time.Second)
-			return echo(a, nth)
-		}
+		w.provider.answer = slowEcho(7 * time.Second)
 		job := w.start("r", callA, rows(40)...)
 		w.st.Table = &frozen{Table: tbl, after: 2}
 		heir := newWorld(t, tbl) // sees the same store without the delay
@@ -292,10 +280,7 @@ func TestDeadlineStopsAdmittingAndReturnsMore(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, tbl table.Table) {
 		w := newWorld(t, tbl)
 		w.settings.Concurrency = 4
-		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
-			time.Sleep(3 * time.Second)
-			return echo(a, nth)
-		}
+		w.provider.answer = slowEcho(3 * time.Second)
 		job := w.start("r", twoCalls, rows(50)...)
 		for slice := 0; ; slice++ {
 			deadline := time.Now().Add(40 * time.Second)
@@ -350,10 +335,7 @@ func TestStopDrainsAndResumeFinishes(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, tbl table.Table) {
 		w, f := newFaultyWorld(t, tbl)
 		w.settings.Concurrency = 4
-		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
-			time.Sleep(time.Second)
-			return echo(a, nth)
-		}
+		w.provider.answer = slowEcho(time.Second)
 		job := w.start("r", twoCalls, rows(50)...)
 		stop := make(chan struct{})
 		w.settings.Stop = stop

@@ -27,10 +27,7 @@ func TestH10IdenticalCallsShareOnePhysicalCall(t *testing.T) {
 	for _, mapText := range []string{callA, cachedCall} {
 		onEveryStore(t, func(t *testing.T, tbl table.Table) {
 			w := newWorld(t, tbl)
-			w.provider.answer = func(a call.Attempt, nth int) call.Answer {
-				time.Sleep(50 * time.Millisecond)
-				return echo(a, nth)
-			}
+			w.provider.answer = slowEcho(50 * time.Millisecond)
 			got := w.finish(w.start("r", mapText, same(10)...))
 			if want := "x,one\n" + strings.Repeat("v,v\n", 10); got != want {
 				t.Errorf("got %q", got)
@@ -121,10 +118,7 @@ func TestH10ClaimThatCannotBeReleasedFailsOwnerAndFollowers(t *testing.T) {
 func TestH10TwoRunsAtOnceSharePaidResults(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, tbl table.Table) {
 		w := newWorld(t, tbl)
-		w.provider.answer = func(a call.Attempt, nth int) call.Answer {
-			time.Sleep(2 * time.Second)
-			return echo(a, nth)
-		}
+		w.provider.answer = slowEcho(2 * time.Second)
 		jobs := []*run.Job{w.start("r1", cachedCall, rows(5)...), w.start("r2", cachedCall, rows(5)...)}
 		var wg sync.WaitGroup
 		for i, job := range jobs {
