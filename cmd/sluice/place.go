@@ -109,19 +109,11 @@ func (f folder) entry(ctx context.Context, id string) (entry, error) {
 // look is how a run stands, with what has been asked of it and is not done yet.
 func (f folder) look(ctx context.Context, r *sheet.Run) (entry, error) {
 	e := newEntry(f.State, r)
-	if r.Status.Ended() || r.Status == sheet.Paused {
-		return e, nil
-	}
 	asked, err := sheet.LoadControl(ctx, f.Store, r.ID)
-	switch {
-	case err != nil:
-		return e, err
-	case asked.Cancel != nil:
-		e.asked = haltingWord("cancel")
-	case asked.Pause != nil:
-		e.asked = haltingWord("pause")
+	if err == nil {
+		e.asked = haltingWord(asked.Wanted(r))
 	}
-	return e, nil
+	return e, err
 }
 
 // deployment is the place behind an API.
@@ -173,5 +165,5 @@ func recordOf(v api.View) *sheet.Run {
 
 // haltingWord says for people what was asked of a run and is not done yet.
 func haltingWord(asked string) string {
-	return map[string]string{"cancel": "cancelling", "pause": "pausing"}[asked]
+	return map[string]string{"cancel": "cancelling", "pause": "pausing", "extend": "extending"}[asked]
 }

@@ -26,12 +26,8 @@ func (a *app) follow(i *interruption, d deployment, id string, w work) error {
 	p := a.watching(w)
 	v, err := d.await(i.ctx, id, p)
 	p.close()
-	if errors.Is(err, context.Canceled) {
-		return &exit{exitInterrupted, fmt.Errorf("run %s goes on at %s. To watch it: sluice resume %s%s; to stop it: sluice cancel %s%s", id, d.URL(),
-			id, w.stateArg(), id, w.stateArg())}
-	}
 	if err != nil {
-		return d.named(err, id)
+		return a.unwatched(d, id, w, err)
 	}
 	r := recordOf(v)
 	switch v.Status {
@@ -53,6 +49,15 @@ func (a *app) follow(i *interruption, d deployment, id string, w work) error {
 		result = &exit{code: exitRowsFailed}
 	}
 	return a.concludeRemote(d, v, w, w.out, result)
+}
+
+// unwatched says why the watching ended before the run did.
+func (a *app) unwatched(d deployment, id string, w work, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return &exit{exitInterrupted, fmt.Errorf("run %s goes on at %s. To watch it: sluice resume %s%s; to stop it: sluice cancel %s%s", id, d.URL(),
+			id, w.stateArg(), id, w.stateArg())}
+	}
+	return d.named(err, id)
 }
 
 func (a *app) concludeRemote(d deployment, v api.View, w work, out string, err error) error {
@@ -135,14 +140,19 @@ const (
 	askLongest = time.Minute
 )
 
-// await asks how the run stands until there is nothing to wait for, and shows it. A deployment that does not answer is asked
-// again, for as long as somebody waits: the run goes on meanwhile.
+// await asks how the run stands until there is nothing to wait for, and shows it.
 func (d deployment) await(ctx context.Context, id string, p *watching) (api.View, error) {
+	return d.awaitUntil(ctx, id, p, func(v api.View) bool { return v.Asked != "extend" && v.Status.Ended() || v.Status == sheet.Paused && v.Asked == "" })
+}
+
+// awaitUntil asks how the run stands until it stands so. A deployment that does not answer is asked again, for as long as somebody
+// waits: the run goes on meanwhile.
+func (d deployment) awaitUntil(ctx context.Context, id string, p *watching, so func(api.View) bool) (api.View, error) {
 	silent := time.Duration(0)
 	for {
 		v, err := d.Run(ctx, id)
 		switch {
-		case err == nil && (v.Status.Ended() || v.Status == sheet.Paused && v.Asked == ""):
+		case err == nil && so(v):
 			return v, nil
 		case err == nil:
 			silent = 0

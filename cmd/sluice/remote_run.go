@@ -33,9 +33,16 @@ func (c *runCmd) runAt(a *app, i *interruption, d deployment) error {
 	if err != nil {
 		return err
 	}
+	if c.Extend && c.Concurrency != 0 {
+		return errChosen
+	}
 	key, err := c.upload(i.ctx, a, d, s)
 	if err != nil {
 		return err
+	}
+	w := work{endFlags: c.endFlags, out: out, api: c.placeArg()}
+	if c.Extend {
+		return c.extendAt(a, i, d, s, key, w)
 	}
 	req := start.Request{
 		Run: cmp.Or(c.ID, strings.ToLower(ulid.Make().String())), Map: string(s.docs.Map), Tools: string(s.docs.Tools),
@@ -52,7 +59,7 @@ func (c *runCmd) runAt(a *app, i *interruption, d deployment) error {
 	if !c.Quiet {
 		fmt.Fprintf(a.stderr, "run %s is at work at %s\n", started.Run, d.URL())
 	}
-	return a.follow(i, d, started.Run, work{endFlags: c.endFlags, out: out, api: c.placeArg()})
+	return a.follow(i, d, started.Run, w)
 }
 
 // remoteUsage tells mistakes in what was given from what went wrong with the deployment.
@@ -151,10 +158,12 @@ func uploadName(in string) string {
 	return cmp.Or(strings.TrimLeft(name, "."), "input")
 }
 
+var errChosen = usagef("--concurrency is chosen when a run is started, where it is worked on by a deployment")
+
 // resumeAt lets a run of a deployment go on, and watches it.
 func (c *resumeCmd) resumeAt(a *app, i *interruption, d deployment, out string) error {
 	if c.Concurrency != 0 {
-		return usagef("--concurrency is chosen when a run is started, where it is worked on by a deployment")
+		return errChosen
 	}
 	var budget *api.Budget
 	if c.BudgetCalls > 0 || c.BudgetCost > 0 {
@@ -170,7 +179,7 @@ func (c *resumeCmd) resumeAt(a *app, i *interruption, d deployment, out string) 
 // retryAt runs the failed rows of a run of a deployment again, and watches it.
 func (c *retryCmd) retryAt(a *app, i *interruption, d deployment, how run.RetryOptions, out string) error {
 	if c.Concurrency != 0 {
-		return usagef("--concurrency is chosen when a run is started, where it is worked on by a deployment")
+		return errChosen
 	}
 	if _, err := d.Retry(i.ctx, c.ID, api.RetryRequest{Unknown: how.Unknown, Value: how.Value}); err != nil {
 		return d.named(remoteUsage(err), c.ID)

@@ -72,10 +72,7 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case remote != nil && c.Extend:
-		return usagef("--extend is for runs of a state folder; a deployment cannot do it yet")
-	case remote != nil:
+	if remote != nil {
 		return c.runAt(a, i, deployment{remote})
 	}
 	s, out, err := c.check(i.ctx, a)
@@ -141,10 +138,17 @@ func (c *runCmd) begin(a *app, i *interruption, st *local.State, req run.Request
 	if errors.Is(err, sheet.ErrNoRun) {
 		return nil, usagef("there is no run %q to extend in %s; without --extend it is started", req.ID, st.Dir)
 	}
-	if err == nil && !c.Quiet {
-		fmt.Fprintf(a.stderr, "%s; %s\n", plural(told.Rows, "new row", "new rows"), plural(told.Duplicates, "duplicate", "duplicates"))
+	if err == nil {
+		c.tellExtended(a, told)
 	}
 	return job, startError(err)
+}
+
+// tellExtended says what an extension has brought.
+func (c *runCmd) tellExtended(a *app, told run.Extended) {
+	if !c.Quiet {
+		fmt.Fprintf(a.stderr, "%s; %s\n", plural(told.Rows, "new row", "new rows"), plural(told.Duplicates, "duplicate", "duplicates"))
+	}
 }
 
 func (c *runCmd) request(ctx context.Context, a *app, s *spec, out string) (run.Request, error) {
