@@ -97,7 +97,7 @@ function titleOf(run, numbers) {
 
 // paceOf: a run at work moves all the time; one that is parked at its wake time, or when somebody interferes.
 function paceOf(run) {
-  if (run.status === "running" || run.status === "staging" || (run.asked && !run.finishedAt)) return [2_000, 10_000];
+  if (run.status === "running" || run.status === "staging" || (run.asked && (!run.finishedAt || run.asked === "extend"))) return [2_000, 10_000];
   if (run.status === "parked") {
     const left = run.wakeAt ? new Date(run.wakeAt) - now() : 10_000;
     return [Math.min(Math.max(left + 500, 2_000), 5_000), Math.min(Math.max(left + 500, 2_000), 30_000)];
@@ -121,6 +121,7 @@ function noticeOf() {
 }
 
 function said(run, at) {
+  if (run.asked === "extend") return ["calm", "The run is being extended: its new rows are being read. Until then it is as it was."];
   if (run.asked === "cancel" && !run.finishedAt) return ["warn", "The run is being cancelled: what is under way is brought to its end."];
   if (run.asked === "pause" && run.status !== "paused") return ["warn", "The run is being paused: what is under way is brought to its end."];
   switch (run.status) {
