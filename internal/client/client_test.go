@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sluice/internal/start"
 )
 
 // script answers requests in order: a status with a body, or an error.
@@ -17,11 +19,12 @@ type script struct {
 	t     *testing.T
 	lines []any // *http.Response, error
 	asked []time.Time
+	keys  []string // under which it was asked
 }
 
 func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	n := len(s.asked)
-	s.asked = append(s.asked, time.Now())
+	s.asked, s.keys = append(s.asked, time.Now()), append(s.keys, req.Method+" "+req.URL.Path+" "+req.Header.Get("Idempotency-Key"))
 	if n >= len(s.lines) {
 		s.t.Fatalf("request %d: %s %s", n+1, req.Method, req.URL)
 	}
@@ -108,6 +111,25 @@ func TestT2OnlyWhatIsSafeIsAskedAgain(t *testing.T) {
 		c, s := scripted(t, refused, answer(429, busy), answer(200, "{}"))
 		if err := c.do(t.Context(), request{method: "POST", path: []string{"x"}, once: true}, nil); err != nil || len(s.asked) != 3 {
 			t.Error(err, len(s.asked))
+		}
+	})
+}
+
+// An extension whose answer was lost is asked for again, as the same one.
+func TestX4AnExtensionIsAskedForAgainUnderItsKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := scripted(t, answer(500, busy), cut, answer(202, `{"run":"r","status":"completed"}`))
+		got, err := c.Extend(t.Context(), "r", "k1", start.Extension{Upload: "uploads/a/b.csv"})
+		if err != nil || got.Run != "r" {
+			t.Fatal(got, err)
+		}
+		for _, asked := range s.keys {
+			if asked != "POST /v1/runs/r/extend k1" {
+				t.Error(asked)
+			}
+		}
+		if len(s.keys) != 3 {
+			t.Errorf("asked %d times", len(s.keys))
 		}
 	})
 }
