@@ -142,7 +142,9 @@ const (
 
 // await asks how the run stands until there is nothing to wait for, and shows it.
 func (d deployment) await(ctx context.Context, id string, p *watching) (api.View, error) {
-	return d.awaitUntil(ctx, id, p, func(v api.View) bool { return v.Asked != "extend" && v.Status.Ended() || v.Status == sheet.Paused && v.Asked == "" })
+	return d.awaitUntil(ctx, id, p, func(v api.View) bool {
+		return v.Asked != "extend" && v.Status.Ended() || v.Status == sheet.Paused && v.Asked == ""
+	})
 }
 
 // awaitUntil asks how the run stands until it stands so. A deployment that does not answer is asked again, for as long as somebody
