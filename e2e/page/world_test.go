@@ -15,6 +15,7 @@ import (
 
 	"sluice/internal/answers"
 	"sluice/internal/api"
+	"sluice/internal/core/blob"
 	"sluice/internal/core/call"
 	"sluice/internal/core/intake"
 	"sluice/internal/core/run"
@@ -189,7 +190,7 @@ func (w *world) Kick(ctx context.Context, id string) error {
 // links answers with addresses that lead back to the API.
 type links struct{}
 
-func (links) Upload(context.Context, string, int64, time.Duration) (api.Link, error) {
+func (links) Upload(context.Context, string, blob.Expected, time.Duration) (api.Link, error) {
 	return api.Link{}, errors.New("no uploads here")
 }
 

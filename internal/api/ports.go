@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sluice/internal/answers"
+	"sluice/internal/core/blob"
 	"sluice/internal/core/call"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
@@ -55,8 +56,8 @@ type Link struct {
 
 // Links signs requests to where files are.
 type Links interface {
-	// Upload puts one object of this size into the blob store; of any size if size is 0.
-	Upload(ctx context.Context, name string, size int64, expires time.Duration) (Link, error)
+	// Upload puts one object into the blob store, which must be as it is expected.
+	Upload(ctx context.Context, name string, of blob.Expected, expires time.Duration) (Link, error)
 	// Table gets the finished table of a completed run in a format of package export.
 	Table(ctx context.Context, r *sheet.Run, format string, expires time.Duration) (Link, error)
 	// Published gets what a run has published, to be saved as a file of that name and never shown as a page.

@@ -145,6 +145,17 @@ func TestARunOfAnUpload(t *testing.T) {
 	if _, out := w.ask("POST", "/uploads", `{"name":"in.csv","sha256":"`+digest+`"}`); out["key"] != "uploads/sha256-"+digest+"/in.csv" {
 		t.Errorf("%v", out)
 	}
+	// What was put there in place of the announced file does not become a run.
+	if err := w.Store.Blobs.Put(t.Context(), "uploads/sha256-"+digest+"/in.csv", strings.NewReader("x\n1\n")); err != nil {
+		t.Fatal(err)
+	}
+	if status, out := w.ask("POST", "/runs", `{"run":"changed",`+goodMap+`,"upload":"uploads/sha256-`+digest+`/in.csv"}`); status != 202 {
+		t.Fatal(status, out)
+	}
+	var refused *run.RefusedError
+	if _, err := run.Plan(t.Context(), w.Store, "changed"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "and not "+digest) {
+		t.Errorf("another file was planned: %v", err)
+	}
 	if status, out := w.ask("POST", "/uploads", ""); status != 201 {
 		t.Errorf("%d %v", status, out)
 	}

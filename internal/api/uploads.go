@@ -21,7 +21,7 @@ type UploadRequest struct {
 	Name string `json:"name,omitempty"` // tells the format by its extension, and is kept for messages
 	Size int64  `json:"size,omitempty"` // bytes; 0: not told
 	// SHA256 is the digest of the file, in hex. The same file has the same key then, so that a start that is repeated with it
-	// gives the same run.
+	// gives the same run. No other file is taken there, and a run whose file has become another one is refused.
 	SHA256 string `json:"sha256,omitempty"`
 }
 
@@ -46,11 +46,7 @@ func (h *Handler) upload(r *http.Request) (answer, error) {
 	if req.Name == "" {
 		req.Name = "input"
 	}
-	folder := strings.ToLower(ulid.Make().String())
-	if req.SHA256 != "" {
-		folder = "sha256-" + req.SHA256
-	}
-	key := start.Uploads + folder + "/" + req.Name
+	key := start.UploadKey(req.SHA256, strings.ToLower(ulid.Make().String()), req.Name)
 	switch {
 	case req.SHA256 != "" && (len(req.SHA256) != sha256Hex || strings.Trim(req.SHA256, "0123456789abcdef") != ""):
 		return answer{}, strict.Errorf("`sha256` must be the file's digest: 64 hexadecimal digits in lower case")
@@ -60,7 +56,7 @@ func (h *Handler) upload(r *http.Request) (answer, error) {
 		return answer{}, strict.Errorf("`size` must be the file's size in bytes")
 	}
 	expires := time.Now().Add(uploadFor).UTC().Truncate(time.Second)
-	link, err := h.Links.Upload(r.Context(), key, req.Size, uploadFor)
+	link, err := h.Links.Upload(r.Context(), key, blob.Expected{Size: req.Size, SHA256: req.SHA256}, uploadFor)
 	if err != nil {
 		return answer{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sluice/internal/answers"
+	"sluice/internal/core/blob"
 	"sluice/internal/core/call"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
@@ -66,10 +67,10 @@ func (relative) Published(_ context.Context, _, name string, _ time.Duration) (L
 
 type links struct{}
 
-func (links) Upload(_ context.Context, name string, size int64, _ time.Duration) (Link, error) {
+func (links) Upload(_ context.Context, name string, of blob.Expected, _ time.Duration) (Link, error) {
 	l := Link{Method: "PUT", URL: "https://bucket/" + name + "?signature=hush"}
-	if size > 0 {
-		l.Header = map[string]string{"Content-Length": strconv.FormatInt(size, 10)}
+	if of.Size > 0 {
+		l.Header = map[string]string{"Content-Length": strconv.FormatInt(of.Size, 10)}
 	}
 	return l, nil
 }

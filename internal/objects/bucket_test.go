@@ -3,9 +3,13 @@ package objects_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -116,7 +120,7 @@ func TestMissingBucketIsNoMissingObject(t *testing.T) {
 
 func TestSignedRequestsUploadAndDownload(t *testing.T) {
 	store := objects.NewBucket(newBucket(t, "signed"), "signed", "uploads")
-	signed, err := store.PresignPut(t.Context(), "a.csv", 5, time.Minute)
+	signed, err := store.PresignPut(t.Context(), "a.csv", blob.Expected{Size: 5, SHA256: digestOf("a,b\n1")}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,20 +159,47 @@ func do(t *testing.T, req *http.Request) (string, http.Header) {
 func TestSigningFixesSizeAndTime(t *testing.T) {
 	client := awstest.AWS{URL: "http://127.0.0.1:1"}.S3() // signing asks nobody
 	store := objects.NewBucket(client, "b", "p")
-	sized, err := store.PresignPut(t.Context(), "a", 5, time.Hour)
+	sized, err := store.PresignPut(t.Context(), "a", blob.Expected{Size: 5}, time.Hour)
 	if err != nil || !strings.Contains(sized.URL, "X-Amz-SignedHeaders=content-length%3Bhost") || !strings.Contains(sized.URL, "X-Amz-Expires=3600") {
 		t.Errorf("got %+v, %v", sized, err)
 	}
-	anySize, err := store.PresignPut(t.Context(), "a", 0, time.Hour)
+	anySize, err := store.PresignPut(t.Context(), "a", blob.Expected{}, time.Hour)
 	if err != nil || strings.Contains(anySize.URL, "content-length") || strings.Contains(strings.ToLower(anySize.URL), "checksum") {
 		t.Errorf("got %+v, %v", anySize, err)
 	}
-	if _, err := store.PresignPut(t.Context(), "../a", 0, time.Hour); !errors.Is(err, blob.ErrInvalid) {
+	if _, err := store.PresignPut(t.Context(), "../a", blob.Expected{}, time.Hour); !errors.Is(err, blob.ErrInvalid) {
 		t.Errorf("a name that leaves the prefix: %v", err)
 	}
 	for _, expires := range []time.Duration{0, -time.Hour, 8 * 24 * time.Hour} {
 		if _, err := store.PresignGet(t.Context(), "a", "", expires); err == nil {
 			t.Errorf("signed for %s", expires)
 		}
+	}
+}
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// A file whose digest was announced is signed with it as a header, which whoever sends it must send as well; in the address S3
+// would not hold the content against it.
+func TestSigningFixesTheContent(t *testing.T) {
+	client := awstest.AWS{URL: "http://127.0.0.1:1"}.S3() // signing asks nobody
+	store := objects.NewBucket(client, "b", "p")
+	signed, err := store.PresignPut(t.Context(), "a", blob.Expected{SHA256: digestOf("abc")}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// FIPS 180-2, appendix B.1, in base64.
+	if got := signed.Header.Get("X-Amz-Checksum-Sha256"); got != "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=" {
+		t.Errorf("the header is %q, in %v", got, signed)
+	}
+	u, err := url.Parse(signed.URL)
+	if err != nil || !slices.Contains(strings.Split(u.Query().Get("X-Amz-SignedHeaders"), ";"), "x-amz-checksum-sha256") || u.Query().Has("X-Amz-Checksum-Sha256") {
+		t.Errorf("the header is not signed: %s", signed.URL)
+	}
+	if _, err := store.PresignPut(t.Context(), "a", blob.Expected{SHA256: "zz"}, time.Hour); err == nil {
+		t.Error("a digest that is none was signed")
 	}
 }

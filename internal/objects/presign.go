@@ -2,6 +2,8 @@ package objects
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"mime"
 	"net/http"
@@ -9,6 +11,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"sluice/internal/core/blob"
 )
 
 // maxExpiry is the longest time that S3 takes a signed request for (User Guide, "Download and upload objects with presigned
@@ -23,16 +27,23 @@ type Signed struct {
 	Header http.Header // to be sent with it; Host is left out
 }
 
-// PresignPut returns a request that puts one object of this many bytes, or of any size up to the 5 GB that S3 takes at once
-// if size is 0. It ends with the credentials that signed it, if those end before expires.
-func (b *Bucket) PresignPut(ctx context.Context, name string, size int64, expires time.Duration) (Signed, error) {
+// PresignPut returns a request that puts one object as it is expected, of up to the 5 GB that S3 takes at once. Another size does not
+// fit the signature, and another content S3 refuses (BadDigest). It ends with the credentials that signed it, if those end before expires.
+func (b *Bucket) PresignPut(ctx context.Context, name string, of blob.Expected, expires time.Duration) (Signed, error) {
 	key, err := b.key(ctx, name)
 	if err != nil {
 		return Signed{}, err
 	}
 	input := &s3.PutObjectInput{Bucket: &b.bucket, Key: key}
-	if size > 0 {
-		input.ContentLength = &size // signed, so that no other length is taken
+	if of.Size > 0 {
+		input.ContentLength = &of.Size // signed, so that no other length is taken
+	}
+	if of.SHA256 != "" {
+		sum, err := hex.DecodeString(of.SHA256)
+		if err != nil {
+			return Signed{}, fmt.Errorf("blob %s: its digest is no hex: %w", name, err)
+		}
+		input.ChecksumSHA256 = aws.String(base64.StdEncoding.EncodeToString(sum))
 	}
 	signer, err := b.signer(expires)
 	if err != nil {

@@ -51,39 +51,42 @@ func NewLinks(st *store.Store) *Links {
 // right is what a link allows.
 type right struct {
 	method, path string
-	size         int64 // of an upload; 0: any
-	expires      int64 // seconds since 1970
+	of           blob.Expected // an upload
+	expires      int64         // seconds since 1970
 }
 
 func (l *Links) sign(r right) string {
 	mac := hmac.New(sha256.New, l.key)
-	fmt.Fprintf(mac, "%s\n%s\n%d\n%d", r.method, r.path, r.size, r.expires)
+	fmt.Fprintf(mac, "%s\n%s\n%d\n%s\n%d", r.method, r.path, r.of.Size, r.of.SHA256, r.expires)
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // link is relative to where the API is, so that it holds behind any name.
 func (l *Links) link(r right) api.Link {
 	q := url.Values{"expires": {strconv.FormatInt(r.expires, 10)}, "signature": {l.sign(r)}}
-	if r.size > 0 {
-		q.Set("size", strconv.FormatInt(r.size, 10))
+	if r.of.Size > 0 {
+		q.Set("size", strconv.FormatInt(r.of.Size, 10))
+	}
+	if r.of.SHA256 != "" {
+		q.Set("sha256", r.of.SHA256)
 	}
 	u := url.URL{Path: strings.TrimPrefix(r.path, "/"), RawQuery: q.Encode()}
 	return api.Link{Method: r.method, URL: u.String()}
 }
 
 // Upload implements api.Links.
-func (l *Links) Upload(_ context.Context, name string, size int64, expires time.Duration) (api.Link, error) {
-	return l.link(right{http.MethodPut, linkPath + name, size, time.Now().Add(expires).Unix()}), nil
+func (l *Links) Upload(_ context.Context, name string, of blob.Expected, expires time.Duration) (api.Link, error) {
+	return l.link(right{http.MethodPut, linkPath + name, of, time.Now().Add(expires).Unix()}), nil
 }
 
 // Table implements api.Links.
 func (l *Links) Table(_ context.Context, r *sheet.Run, format string, expires time.Duration) (api.Link, error) {
-	return l.link(right{http.MethodGet, linkPath + "tables/" + r.ID + "." + format, 0, time.Now().Add(expires).Unix()}), nil
+	return l.link(right{http.MethodGet, linkPath + "tables/" + r.ID + "." + format, blob.Expected{}, time.Now().Add(expires).Unix()}), nil
 }
 
 // Published implements api.Links.
 func (l *Links) Published(_ context.Context, id, name string, expires time.Duration) (api.Link, error) {
-	return l.link(right{http.MethodGet, linkPath + run.Published + id + "/" + name, 0, time.Now().Add(expires).Unix()}), nil
+	return l.link(right{http.MethodGet, linkPath + run.Published + id + "/" + name, blob.Expected{}, time.Now().Add(expires).Unix()}), nil
 }
 
 // ServeHTTP does what a link allows.
@@ -108,7 +111,7 @@ var errLink = errors.New("this link is not valid")
 
 func (l *Links) granted(r *http.Request) (right, error) {
 	q := r.URL.Query()
-	g := right{method: r.Method, path: r.URL.Path}
+	g := right{method: r.Method, path: r.URL.Path, of: blob.Expected{SHA256: q.Get("sha256")}}
 	if g.method == http.MethodHead {
 		g.method = http.MethodGet
 	}
@@ -117,7 +120,7 @@ func (l *Links) granted(r *http.Request) (right, error) {
 		return g, errLink
 	}
 	if size := q.Get("size"); size != "" {
-		if g.size, err = strconv.ParseInt(size, 10, 64); err != nil {
+		if g.of.Size, err = strconv.ParseInt(size, 10, 64); err != nil {
 			return g, errLink
 		}
 	}
@@ -132,19 +135,21 @@ func (l *Links) granted(r *http.Request) (right, error) {
 
 // put saves a file, whole or not at all.
 func (l *Links) put(w http.ResponseWriter, r *http.Request, g right) {
-	size := g.size
+	size := g.of.Size
 	if size == 0 {
 		size = maxUpload
 	}
-	if r.ContentLength > size || g.size > 0 && r.ContentLength != g.size {
+	if r.ContentLength > size || g.of.Size > 0 && r.ContentLength != g.of.Size {
 		refuse(w, http.StatusRequestEntityTooLarge, api.TooLarge, fmt.Sprintf("the file has %d bytes, and not %d as was asked for", r.ContentLength, size))
 		return
 	}
-	err := l.store.Blobs.Put(r.Context(), strings.TrimPrefix(g.path, linkPath), http.MaxBytesReader(w, r.Body, size))
+	err := l.store.Blobs.Put(r.Context(), strings.TrimPrefix(g.path, linkPath), g.of.Check(http.MaxBytesReader(w, r.Body, size)))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		refuse(w, http.StatusRequestEntityTooLarge, api.TooLarge, fmt.Sprintf("the file has more than %d bytes", size))
+	case errors.Is(err, blob.ErrUnexpected):
+		refuse(w, http.StatusBadRequest, api.BadRequest, err.Error())
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, api.Internal, "the file was not saved; trying again is harmless")
 	default:

@@ -47,7 +47,7 @@ func TestALinkAllowsOneThing(t *testing.T) {
 	st := &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}
 	l := NewLinks(st)
 	const name = "uploads/01/in.csv"
-	link, err := l.Upload(t.Context(), name, 4, time.Hour)
+	link, err := l.Upload(t.Context(), name, blob.Expected{Size: 4}, time.Hour)
 	if err != nil || link.Method != "PUT" || strings.HasPrefix(link.URL, "/") {
 		t.Fatal(link, err)
 	}
@@ -88,7 +88,7 @@ func TestALinkAllowsOneThing(t *testing.T) {
 func TestLinksExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLinks(&store.Store{Table: memory.New(), Blobs: memory.NewBlobs()})
-		link, err := l.Upload(t.Context(), "uploads/01/in.csv", 0, time.Hour)
+		link, err := l.Upload(t.Context(), "uploads/01/in.csv", blob.Expected{}, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestLinksExpire(t *testing.T) {
 func TestAnUploadIsSavedWholeOrNotAtAll(t *testing.T) {
 	st := &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}
 	l := NewLinks(st)
-	link, err := l.Upload(t.Context(), "uploads/01/in.csv", 0, time.Hour)
+	link, err := l.Upload(t.Context(), "uploads/01/in.csv", blob.Expected{}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,4 +168,29 @@ func TestUploadsAndCallsByTheClient(t *testing.T) {
 	if err != nil || len(providers.Providers) != 1 || providers.Providers[0].Provider != "acme" || providers.Providers[0].Leased != 0 {
 		t.Errorf("%+v, %v", providers, err)
 	}
+}
+
+// A link for a file whose digest was announced takes that file, and saves nothing of another one.
+func TestALinkTakesTheAnnouncedFileOnly(t *testing.T) {
+	st := &store.Store{Table: memory.New(), Blobs: memory.NewBlobs()}
+	l := NewLinks(st)
+	const name = "uploads/sha256-x/in.csv"
+	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // FIPS 180-2, appendix B.1
+	link, err := l.Upload(t.Context(), name, blob.Expected{SHA256: abc}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := put(t, l, link.URL, "abd"); code != http.StatusBadRequest {
+		t.Errorf("another file: %d", code)
+	}
+	if code := put(t, l, strings.Replace(link.URL, "sha256=ba78", "sha256=ba79", 1), "abc"); code != http.StatusForbidden {
+		t.Errorf("another digest: %d", code)
+	}
+	if _, err := st.Blobs.Get(t.Context(), name); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("something was saved: %v", err)
+	}
+	if code := put(t, l, link.URL, "abc"); code != http.StatusOK {
+		t.Errorf("the file: %d", code)
+	}
+	has(t, st, name, "abc")
 }

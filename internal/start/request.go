@@ -39,6 +39,26 @@ type Request struct {
 // Uploads is the folder in the bucket that uploads go to; nothing else is ever read as an input by name.
 const Uploads = "uploads/"
 
+// sha256Folder begins the folder of a file whose digest was announced.
+const sha256Folder = Uploads + "sha256-"
+
+// UploadKey is where a file goes: the same file to the same place, where its digest is announced, and else to a place of its own.
+func UploadKey(sha256Hex, own, name string) string {
+	if sha256Hex != "" {
+		return sha256Folder + sha256Hex + "/" + name
+	}
+	return Uploads + own + "/" + name
+}
+
+// announced is the digest that the file of a key must have; empty: it may have any.
+func announced(key string) string {
+	rest, ok := strings.CutPrefix(key, sha256Folder)
+	if digest, _, found := strings.Cut(rest, "/"); ok && found {
+		return digest
+	}
+	return ""
+}
+
 // Separator stands between a run's id and the number of the restart in the name of an execution. Ids of runs must not contain it.
 const Separator = "--"
 
@@ -118,7 +138,7 @@ func (r *Request) request() (run.Request, []byte, error) {
 	}
 	if r.Upload != "" {
 		req.InputName = r.Upload[strings.LastIndexByte(r.Upload, '/')+1:]
-		req.Source = &sheet.Source{Object: r.Upload, Format: r.Format, Encoding: r.Encoding}
+		req.Source = &sheet.Source{Object: r.Upload, Format: r.Format, Encoding: r.Encoding, SHA256: announced(r.Upload)}
 		if r.Delimiter != "" {
 			req.Source.Delimiter = r.Delimiter[0]
 		}
@@ -133,7 +153,7 @@ func (r *Request) request() (run.Request, []byte, error) {
 	digest := hex.EncodeToString(sum[:])
 	// Named by its content: a start with other rows under the same id cannot replace what the first one gave.
 	req.InputName = "rows"
-	req.Source = &sheet.Source{Object: "runs/" + r.Run + "/input-" + digest[:32] + ".jsonl", Format: intake.JSONL}
+	req.Source = &sheet.Source{Object: "runs/" + r.Run + "/input-" + digest[:32] + ".jsonl", Format: intake.JSONL, SHA256: digest}
 	req.Seal.Fingerprint = "sha256:" + digest
 	return req, lines, nil
 }

@@ -21,6 +21,7 @@ import (
 	"sluice/functions/internal/steer"
 	"sluice/internal/active"
 	"sluice/internal/api"
+	"sluice/internal/core/blob"
 	"sluice/internal/core/run"
 	"sluice/internal/core/sheet"
 	"sluice/internal/core/store"
@@ -53,9 +54,9 @@ func (e *executions) Announce(_ context.Context, told bus.Event) error {
 
 type signer struct{}
 
-func (signer) PresignPut(_ context.Context, name string, size int64, _ time.Duration) (objects.Signed, error) {
+func (signer) PresignPut(_ context.Context, name string, of blob.Expected, _ time.Duration) (objects.Signed, error) {
 	h := http.Header{}
-	if size > 0 {
+	if of.Size > 0 {
 		h.Set("Content-Length", "9")
 	}
 	return objects.Signed{Method: "PUT", URL: "https://bucket/" + name + "?signature=hush", Header: h}, nil
@@ -130,7 +131,7 @@ func TestQueriesAndPathsThroughAPIGateway(t *testing.T) {
 
 func TestFilesAreSignedURLsOfTheBucket(t *testing.T) {
 	l := Links{Presigner: signer{}}
-	up, err := l.Upload(t.Context(), "uploads/a/in.csv", 9, time.Hour)
+	up, err := l.Upload(t.Context(), "uploads/a/in.csv", blob.Expected{Size: 9}, time.Hour)
 	want := api.Link{Method: "PUT", URL: "https://bucket/uploads/a/in.csv?signature=hush", Header: map[string]string{"Content-Length": "9"}}
 	if diff := cmp.Diff(want, up); err != nil || diff != "" {
 		t.Error(diff, err)

@@ -21,7 +21,7 @@ import (
 
 // Presigner signs requests to the bucket; objects.Bucket is one.
 type Presigner interface {
-	PresignPut(ctx context.Context, name string, size int64, expires time.Duration) (objects.Signed, error)
+	PresignPut(ctx context.Context, name string, of blob.Expected, expires time.Duration) (objects.Signed, error)
 	PresignGet(ctx context.Context, name, filename string, expires time.Duration) (string, error)
 }
 
@@ -32,8 +32,8 @@ type Links struct {
 }
 
 // Upload implements api.Links.
-func (l Links) Upload(ctx context.Context, name string, size int64, expires time.Duration) (api.Link, error) {
-	signed, err := l.PresignPut(ctx, name, size, expires)
+func (l Links) Upload(ctx context.Context, name string, of blob.Expected, expires time.Duration) (api.Link, error) {
+	signed, err := l.PresignPut(ctx, name, of, expires)
 	link := api.Link{Method: signed.Method, URL: signed.URL, Header: map[string]string{}}
 	for name := range signed.Header {
 		link.Header[name] = signed.Header.Get(name)

@@ -122,7 +122,13 @@ func openObject(ctx context.Context, st *store.Store, j *Job, from sheet.More) (
 	if err != nil {
 		return nil, fmt.Errorf("input of run %s: %w", j.Run.ID, err)
 	}
-	r := &watched{r: file}
+	announced := blob.Expected{SHA256: from.SHA256}
+	if from.SHA256 != "" && from.Limit > 0 { // it will not be read to its end below
+		if file, err = whole(ctx, st, from.Object, file, announced); err != nil {
+			return nil, err
+		}
+	}
+	r := &watched{r: announced.Check(file)}
 	src, err := intake.Open(from.Input, r, intake.Options{Format: from.Format, Encoding: from.Encoding, Delimiter: from.Delimiter, Limit: from.Limit})
 	if err == nil && !src.Typed() { // its columns are known from the header
 		err = checkColumns(j.Map, j.Run.MapFile, src.Columns())
@@ -136,29 +142,54 @@ func openObject(ctx context.Context, st *store.Store, j *Job, from sheet.More) (
 
 // judge tells what is wrong with the source from what may pass.
 func (o *object) judge(err error) error {
-	if err != nil && (intake.Refused(err) || errors.Is(err, intake.ErrBudget)) {
+	if err != nil && (o.from.other || intake.Refused(err) || errors.Is(err, intake.ErrBudget)) {
 		return o.from.judge(err)
 	}
 	return err
 }
 
-// watched remembers whether reading failed: a file that broke off is not a file that is wrong.
+// watched remembers whether reading failed: a file that broke off is not a file that is wrong. One that is another file than was
+// announced is; nothing of it is sealed, because that shows before its end (H7).
 type watched struct {
 	r      io.Reader
 	failed error
+	other  bool
 }
 
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, blob.ErrUnexpected):
+		w.failed, w.other = err, true
+	case err != nil && !errors.Is(err, io.EOF):
 		w.failed = err
 	}
 	return n, err
 }
 
 func (w *watched) judge(err error) error {
-	if w.failed != nil {
+	switch {
+	case w.other:
+		return changedInput(w.failed)
+	case w.failed != nil:
 		return err
 	}
 	return &RefusedError{err}
+}
+
+func changedInput(err error) error {
+	return &RefusedError{fmt.Errorf("the input was changed after it was announced: %w; upload it again, and start another run", err)}
+}
+
+// whole reads a file to its end, for its digest, and opens it anew.
+func whole(ctx context.Context, st *store.Store, name string, file io.ReadCloser, announced blob.Expected) (io.ReadCloser, error) {
+	_, err := io.Copy(io.Discard, announced.Check(file))
+	file.Close()
+	switch {
+	case errors.Is(err, blob.ErrUnexpected):
+		return nil, changedInput(err)
+	case err != nil:
+		return nil, fmt.Errorf("input %s: %w", name, err)
+	}
+	return st.Blobs.Get(ctx, name)
 }

@@ -94,6 +94,7 @@ type Source struct {
 	Format    string `json:"format,omitempty"`
 	Encoding  string `json:"encoding,omitempty"`
 	Delimiter byte   `json:"delimiter,omitempty"`
+	SHA256    string `json:"sha256,omitempty"` // of the object, in hex; empty: any content is taken
 }
 
 // Vars are the run's variables, defaults already merged in.
