@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -21,9 +22,23 @@ type Function struct{ HTTP http.Handler }
 
 // Handle answers one event. It returns no error: every failure is an answer.
 func (f Function) Handle(ctx context.Context, in events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+	if to := slashless(in); to != "" {
+		return events.APIGatewayProxyResponse{StatusCode: http.StatusFound, Headers: map[string]string{"Location": to, "Cache-Control": "no-store"}}, nil
+	}
 	w := &response{header: http.Header{}}
 	f.HTTP.ServeHTTP(w, request(ctx, in))
 	return w.event(), nil
+}
+
+// slashless is where the document is if it was asked for at the stage's address without the slash at its end: the addresses in it
+// are relative to it, and would lead out of the stage. Empty: at any other address. It is relative, so that it cannot lead to
+// another host.
+func slashless(in events.APIGatewayProxyRequest) string {
+	at := in.RequestContext.Path // as the client said it, with the stage
+	if in.Path != "/" || in.HTTPMethod != http.MethodGet && in.HTTPMethod != http.MethodHead || at == "" || strings.HasSuffix(at, "/") {
+		return ""
+	}
+	return (&url.URL{Path: "./" + path.Base(at) + "/"}).EscapedPath()
 }
 
 // request is the event as net/http would have read it.
