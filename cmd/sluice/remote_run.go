@@ -87,7 +87,7 @@ func (c *runCmd) upload(ctx context.Context, a *app, d deployment, s *spec) (str
 		defer func() { _ = errors.Join(kept.Close(), os.Remove(kept.Name())) }()
 		file = kept
 	}
-	if err := c.fits(file, s); err != nil {
+	if err := c.fits(ctx, file, s); err != nil {
 		return "", usage(err)
 	}
 	key, err := d.Upload(ctx, file, uploadName(c.In))
@@ -97,14 +97,20 @@ func (c *runCmd) upload(ctx context.Context, a *app, d deployment, s *spec) (str
 	return key, nil
 }
 
-// fits holds the columns of the input against the map, before anything is sent.
-func (c *runCmd) fits(file *os.File, s *spec) error {
+// fits reads the input for mistakes, and holds its columns against the map, before anything is sent.
+func (c *runCmd) fits(ctx context.Context, file *os.File, s *spec) error {
 	options, err := c.options(c.Limit)
 	if err != nil {
 		return err
 	}
 	src, err := intake.Open(c.In, file, options)
 	if err == nil && !src.Typed() { // JSON learns its columns as it goes
+		err = s.m.CheckInput(c.Map, src.Columns())
+	}
+	if err == nil {
+		err = intake.Drain(ctx, src)
+	}
+	if err == nil && src.Typed() {
 		err = s.m.CheckInput(c.Map, src.Columns())
 	}
 	_, seekErr := file.Seek(0, io.SeekStart)

@@ -76,6 +76,12 @@ func TestMistakesAreFoundBeforeAnythingIsSent(t *testing.T) {
 	b.sluice("resume", "r1", "--concurrency", "3").want(t, exitUsage, "--concurrency is chosen when a run is started")
 	b.write("tools.yaml", strings.Replace(b.read("tools.yaml"), "env:ACME_KEY", "env:NOBODY_HAS_THIS", 1))
 	b.sluice("run", "@map.yaml", "--tools", "@tools.yaml", "--in", "@in.csv").want(t, exitUsage, "provider acme: ", "NOBODY_HAS_THIS")
+	b.write("late.csv", "x\nada\neve,2\n")
+	b.sluice("run", "@map.yaml", "--tools", "@tools.yaml", "--in", "@late.csv").want(t, exitUsage, "@late.csv:3")
+	b.write("late.jsonl", `{"x":"ada"}`+"\n"+`{"x":12345678901234567890123}`+"\n")
+	b.sluice("run", "@map.yaml", "--tools", "@tools.yaml", "--in", "@late.jsonl").want(t, exitUsage, "@late.jsonl:2")
+	b.write("other.jsonl", `{"z":1}`+"\n")
+	b.sluice("run", "@map.yaml", "--tools", "@tools.yaml", "--in", "@other.jsonl").want(t, exitUsage, "the input has no column `x`")
 	b.sluice("runs").want(t, exitOK, "There are no runs yet.")
 	if n := b.provider.calls(""); n != 0 {
 		t.Errorf("%d calls", n)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -78,12 +77,8 @@ func (c *validateCmd) columns(ctx context.Context, stdin io.Reader) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	for src.Typed() { // JSON learns its columns as it goes
-		if _, err := src.Next(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
+	if src.Typed() { // JSON learns its columns as it goes
+		err = intake.Drain(ctx, src)
 	}
-	return slices.Clone(src.Columns()), nil
+	return slices.Clone(src.Columns()), err
 }

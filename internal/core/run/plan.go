@@ -233,20 +233,16 @@ func continued(ctx context.Context, st *store.Store, rec *sheet.Run, src openedS
 	if rec.StartedAt.IsZero() { // cancelled before its input was sealed
 		return LoadJob(ctx, st, rec.ID)
 	}
-	if err := sameSource(rec, rec.Sealed, src); err != nil {
+	if err := sameSource(ctx, rec, rec.Sealed, src); err != nil {
 		return nil, err
 	}
 	return LoadJob(ctx, st, rec.ID)
 }
 
 // sameSource reads the source to its end and holds it against what was sealed.
-func sameSource(rec *sheet.Run, sealed intake.Sealed, src openedSource) error {
-	for {
-		if _, err := src.Next(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return err
-		}
+func sameSource(ctx context.Context, rec *sheet.Run, sealed intake.Sealed, src openedSource) error {
+	if err := intake.Drain(ctx, src); err != nil {
+		return err
 	}
 	if !slices.ContainsFunc(sealed.AllParts(), func(p intake.Part) bool { return p.SourceDigest == src.digest() }) {
 		return fmt.Errorf("run %q %w: it was started with another input; choose another --run, or `sluice resume %s` to go on with the sealed input",
@@ -260,7 +256,7 @@ func seal(ctx context.Context, st *store.Store, req Request, m *mapspec.Map, too
 	began := time.Now()
 	sealed, err := intake.Seal(ctx, st, rec.ID, src.Source, identity(m), req.Seal)
 	if errors.Is(err, intake.ErrSealed) {
-		err = sameSource(rec, sealed, src) // by an earlier start that did not get to write the record
+		err = sameSource(ctx, rec, sealed, src) // by an earlier start that did not get to write the record
 		if err != nil {
 			return nil, err
 		}
