@@ -3,7 +3,6 @@ package cloud
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,10 +19,7 @@ import (
 	"sluice/internal/providersim"
 )
 
-// demoLasts is ample for the demo, which takes about a minute and a half.
-const demoLasts = 6 * time.Minute
-
-// The demo of the laptop, file by file, with its secrets in Parameter Store: the same final table.
+// The demo of the laptop, with the same command, and its secrets in Parameter Store: the same final table and exit code.
 func TestDemoTableIsTheLaptops(t *testing.T) {
 	s := deployed(t)
 	t.Parallel()
@@ -38,10 +34,26 @@ func TestDemoTableIsTheLaptops(t *testing.T) {
 		}
 		tools = strings.ReplaceAll(tools, "env:"+strings.ToUpper(name)+"_KEY", "ssm:"+secret)
 	}
-	s.start(t, order{Run: run, Map: example(t, "leads.map.yaml"), Tools: tools, Upload: s.upload(t, "leads.csv", []byte(example(t, "leads.csv")))})
-	v := s.ended(t, run, "completed", demoLasts)
+	dir := t.TempDir()
+	write(t, dir, "tools.yaml", tools)
+	for _, name := range []string{"leads.map.yaml", "leads.csv"} {
+		write(t, dir, name, example(t, name))
+	}
+	got := s.cli(t, dir, "run", "leads.map.yaml", "--tools", "tools.yaml", "--in", "leads.csv", "--out", "enriched.csv", "--run", run, "--json")
+	if got.code != 3 || !strings.Contains(got.err, "parked until ") {
+		t.Fatalf("exit code %d, want 3; it said\n%s", got.code, got.err)
+	}
+	v := s.view(t, run)
 
+	expectedTable(t, read(t, dir, "enriched.csv"))
 	expectedTable(t, s.export(t, run))
+	var told struct {
+		Status                   string
+		Completed, Failed, Total int
+	}
+	if err := json.Unmarshal([]byte(got.out), &told); err != nil || told.Status != "completed" || told.Completed != v.Completed || told.Failed != v.Failed {
+		t.Errorf("%v; it says %s, the run is %+v", err, got.out, v)
+	}
 	received := 0
 	for name, r := range p.sim.Report().Providers {
 		received += r.Received
@@ -89,24 +101,6 @@ func (s *stack) measured(t *testing.T, id string) {
 	if err := json.Unmarshal([]byte(s.sluice(t, "runs", id, "--cost", "--json")), &shown); err != nil || shown.Bill.Total != cost.Of(u).Total {
 		t.Errorf("the command line tells of %v dollars, the record of %v; %v", shown.Bill.Total, cost.Of(u).Total, err)
 	}
-}
-
-// sluice runs the command line against the deployment.
-func (s *stack) sluice(t *testing.T, args ...string) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "sluice")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, root+"/cmd/sluice").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	cmd := exec.CommandContext(t.Context(), program, args...)
-	cmd.Env = append(os.Environ(), "SLUICE_API_URL="+s.url, "SLUICE_API_KEY="+s.key)
-	var said strings.Builder
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("sluice %s: %v\n%s%s", strings.Join(args, " "), err, out, said.String())
-	}
-	return string(out)
 }
 
 // record is a run's record, as it is stored.
