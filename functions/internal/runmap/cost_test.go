@@ -184,7 +184,7 @@ tools: {a.get: {path: "/{x}", timeout: 10s}}
 // the difference of two runs.
 //
 // The bounds, of three calls at a rate of r: for short windows 3/r seconds of runmap (512 MB: 0.5 × 0.0000133334 dollars), each
-// with a batch of calls (0.12 s of toolexec, its request, permits and journal: 0.0000025). For longer ones 3/r parks, each of
+// with a batch of 64 calls or fewer (0.12 s of toolexec, its request, permits and journal: 0.0000025). For longer ones 3/r parks, each of
 // three transitions and a request (0.000075), its slice (2 s: 0.000014) and its batches; where a window is more than a few batches,
 // also the seconds that these take. And 0.3 for what is stored, where checkpoints speak of up to a thousand rows that wait, 0.6.
 func TestCostByLimit(t *testing.T) {
@@ -198,7 +198,7 @@ func TestCostByLimit(t *testing.T) {
 		{"{rate: 20, per: 1s}", 800, 0.3 + 3./20*9.2},
 		{"{rate: 50, per: 1s}", 2000, 0.3 + 3./50*9.2},
 		{"{rate: 100, per: 1s}", 4000, 0.3 + 3./100*(9.2+2.5)},
-		{"{rate: 1000, per: 1s}", 8000, 0.3},
+		{"{rate: 1000, per: 1s}", 8000, 0.3 + 3./1000*(9.2+15*2.5)},
 		{"{rate: 30, per: 1m}", 100, 0.6 + 3./30*(75+14)},
 		{"{rate: 60, per: 1m}", 200, 0.6 + 3./60*(75+14)},
 		{"{rate: 150, per: 1m}", 500, 0.6 + 3./150*(75+14+3*2.5)},
