@@ -148,7 +148,7 @@ func TestX4AnExtensionOutlivesAKill(t *testing.T) {
 	s.extend(t, id, "k", order{Upload: s.upload(t, "more.csv", numbers(had-2, have))}, http.StatusAccepted)
 	st := s.store()
 	eventually(t, soon, "its rows are being sealed", func() bool {
-		_, err := st.Table.Get(t.Context(), table.Key{Part: "run/" + id + "/x1/in", Sort: "state"})
+		_, err := st.Table.Get(t.Context(), table.Key{Part: "run/" + id + "/x1-1/in", Sort: "state"})
 		if err != nil && !errors.Is(err, table.ErrNotFound) {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"sluice/internal/active"
 	"sluice/internal/core/run"
+	"sluice/internal/core/table"
 )
 
 const keyed = `"map":"version: 1\nkey: x\ncolumns:\n  - {name: y, value: \"${row.x}\"}\n"`
@@ -157,6 +158,28 @@ func TestX4ExtensionsThatAreRefused(t *testing.T) {
 		if status, asked, told := w.extension("r"); status != "completed" || asked != nil || !strings.Contains(told, says) ||
 			strings.Contains(told, "error") != (says != "") || job.Run.Sealed.Rows != 1 {
 			t.Errorf("%s: %v, asked %v, extension %s", body, status, asked, told)
+		}
+	}
+}
+
+// What was sealed of a source that was refused late is deleted by the next extension.
+func TestX4WhatWasRefusedLeavesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.ended("r", `{"x":"a"}`)
+	left := func() (n int) {
+		for _, err := range w.Store.Table.Query(t.Context(), table.Query{Part: "run/r/x1-1/in"}) {
+			if n++; err != nil {
+				t.Fatal(err)
+			}
+		}
+		return n
+	}
+	for n, row := range []string{`{"x":"b","y":"c"}`, `{"x":"b"}`} {
+		if status, out := w.ask("POST", "/runs/r/extend", `{"rows":[`+row+`]}`); status != 202 {
+			t.Fatal(status, out)
+		}
+		if job := w.planned("r"); job.Run.Sealed.Rows != int64(1+n) || (left() > 0) != (n == 0) {
+			t.Errorf("%s: %d rows, %d items are left", row, job.Run.Sealed.Rows, left())
 		}
 	}
 }

@@ -86,7 +86,7 @@ func Extend(ctx context.Context, st *store.Store, run string, in Sealed, src Sou
 	if parts >= MaxParts {
 		return in, Extension{}, refusal{ErrParts}
 	}
-	name := "x" + strconv.Itoa(parts)
+	name := partName(in, opts.Name)
 	part, done, err := leftPart(ctx, st, under(run, name), opts)
 	if err == nil && !done {
 		part, err = sealPart(ctx, st, run, name, in, src, id, opts)
@@ -101,21 +101,32 @@ func Extend(ctx context.Context, st *store.Store, run string, in Sealed, src Sou
 	return in.plus(part, name), told, nil
 }
 
-// leftPart is what an extension has left that was cut off. The same one goes on with it (SealOptions.Again); what another one
-// has left is deleted.
+func partName(in Sealed, name string) string {
+	behind := "x" + strconv.Itoa(len(in.AllParts()))
+	if name == "" {
+		return behind
+	}
+	return behind + "-" + name
+}
+
+// leftPart is what an extension has left that was cut off. One with a name goes on with it; without, it is deleted.
 func leftPart(ctx context.Context, st *store.Store, run string, opts SealOptions) (part Sealed, done bool, err error) {
-	was, version, err := loadState(ctx, st, run)
-	switch {
-	case errors.Is(err, table.ErrNotFound):
+	if opts.Name == "" {
+		return part, false, forgetPart(ctx, st, run)
+	}
+	was, _, err := loadState(ctx, st, run)
+	if errors.Is(err, table.ErrNotFound) {
 		return part, false, nil
-	case err != nil:
-		return part, false, err
-	case !opts.Again || was.Fingerprint != opts.Fingerprint:
-		return part, false, discard(ctx, st, run, version)
-	case was.State == sealed:
+	}
+	if err == nil && was.State == sealed {
 		return *was.Sealed, true, nil
 	}
-	return part, false, nil
+	return part, false, err
+}
+
+// Forget deletes what an extension of that name has left that will never be the input's.
+func Forget(ctx context.Context, st *store.Store, run string, in Sealed, name string) error {
+	return forgetPart(ctx, st, under(run, partName(in, name)))
 }
 
 // sealPart seals what the source has and the input has not.
@@ -133,7 +144,7 @@ func sealPart(ctx context.Context, st *store.Store, run, name string, in Sealed,
 		return Sealed{}, err
 	}
 	part, err := Seal(ctx, st, under(run, name), more, id, opts)
-	if opts.Again && errors.Is(err, ErrSealed) { // somebody else has done the same meanwhile
+	if opts.Name != "" && errors.Is(err, ErrSealed) { // somebody else has done the same meanwhile
 		return part, nil
 	}
 	return part, err

@@ -166,31 +166,32 @@ func TestX4CrashAtEveryWriteOfAnExtension(t *testing.T) {
 	}
 }
 
-// An extension that may be told again keeps what it has sealed: who has made it the run's meanwhile does not lose it. What
-// another one has left is deleted.
-func TestX4AnExtensionToldTwiceIsOnePart(t *testing.T) {
+// An extension with a name keeps what it has sealed, whoever comes after: who has made it the run's meanwhile does not lose it.
+func TestX4AnExtensionDoneTwiceIsOnePart(t *testing.T) {
 	onStores(t, func(t *testing.T, st *store.Store) {
-		id, again := ByColumns("k"), SealOptions{Fingerprint: "f", Again: true}
+		id := ByColumns("k")
 		in := mustSeal(t, st, "r", openText(t, "t.csv", "k,v\na,1\n", Options{}), id)
-		extend := func(text string, opts SealOptions) Sealed {
+		extend := func(name, text string) Sealed {
 			t.Helper()
-			more, told, err := Extend(t.Context(), st, "r", in, openText(t, "t.csv", text, Options{}), id, opts)
+			more, told, err := Extend(t.Context(), st, "r", in, openText(t, "t.csv", text, Options{}), id, SealOptions{Name: name})
 			if err != nil || told != (Extension{Rows: 1, Duplicates: 1}) {
 				t.Fatalf("%+v, %v", told, err)
 			}
 			return more
 		}
-		first := extend("k,v\na,1\nb,2\n", again)
-		before := keysAndData(t, st, "run/r/x1/in")
-		if second := extend("k,v\na,1\nb,2\n", again); second.Digest != first.Digest || cmp.Diff(before, keysAndData(t, st, "run/r/x1/in")) != "" {
-			t.Errorf("sealed again: %+v, then %+v", first, second)
+		first := extend("1", "k,v\na,1\nb,2\n")
+		before := keysAndData(t, st, "run/r/x1-1/in")
+		second, other := extend("1", "k,v\na,1\nb,2\n"), extend("2", "k,v\na,1\nc,3\n")
+		_ = extend("", "k,v\na,1\nd,4\n")
+		if second.Digest != first.Digest || other.Digest == first.Digest || len(before) == 0 || cmp.Diff(before, keysAndData(t, st, "run/r/x1-1/in")) != "" {
+			t.Errorf("sealed again: %+v, then %+v, another %+v", first, second, other)
 		}
-		other := again
-		other.Fingerprint = "g"
-		if third := extend("k,v\na,1\nc,3\n", other); third.Digest == first.Digest {
-			t.Error("another extension took what this one has left")
+		if rows, _ := wholeOf(t, st, "r", first); strings.Join(rows, " ") != "a,1 b,2" {
+			t.Errorf("%v", rows)
 		}
-		_ = extend("k,v\na,1\nb,2\n", SealOptions{Fingerprint: "g"}) // who does not say so begins anew
+		if err := Forget(t.Context(), st, "r", in, "2"); err != nil || len(keysAndData(t, st, "run/r/x1-2/in")) > 0 {
+			t.Errorf("not forgotten: %v", err)
+		}
 	})
 }
 

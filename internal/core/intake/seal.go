@@ -25,9 +25,9 @@ type SealOptions struct {
 	Fingerprint string
 	// Recheck returns the fingerprint anew once all is read: a source that was written to meanwhile is refused.
 	Recheck func() (string, error)
-	// Again says, of an extension, that whatever is sealed with this fingerprint behind the same input is the same: what was
-	// cut off, or is done twice at once, comes to one part, which is not deleted under who has made it the run's meanwhile.
-	Again bool
+	// Name names an extension that may be done more than once, also at the same time: it comes to one part, which nobody else
+	// writes or deletes. Its source is always the same. Empty: what an extension has left that was cut off is deleted first.
+	Name string
 	// KeyBudget bounds the key index in bytes; 0 is DefaultKeyBudget.
 	KeyBudget int64
 	// Progress is told the number of rows read so far, after each page.

@@ -2,9 +2,9 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"sluice/internal/core/intake"
@@ -103,11 +103,12 @@ func (j *Job) extend(ctx context.Context, st *store.Store, by *sheet.Extend, tol
 	}
 	defer src.Close()
 	j.Map.Vars = j.Run.Vars
-	mark, err := json.Marshal(by)
-	if err != nil {
-		return intake.Sealed{}, err
+	if last := j.Run.Extension; last != nil && last.Error != "" { // of what was refused, something may have been sealed
+		if err := intake.Forget(ctx, st, j.Run.ID, j.Run.Sealed, strconv.Itoa(last.Number)); err != nil {
+			return intake.Sealed{}, err
+		}
 	}
-	sealed, some, err := extendedBy(ctx, st, j.Run, j.Map, src.Source, intake.SealOptions{Fingerprint: string(mark), Again: true})
+	sealed, some, err := extendedBy(ctx, st, j.Run, j.Map, src.Source, intake.SealOptions{Name: strconv.Itoa(by.Number)})
 	told.Rows, told.Duplicates = some.Rows, some.Duplicates
 	return sealed, src.judge(err)
 }
