@@ -120,6 +120,24 @@ func uncancel(ctx context.Context, st *store.Store, id string) error {
 	return err
 }
 
+// unpause withdraws what keeps a run from going on that is about to be extended. A cancellation stands: it came since the extension
+// was asked for. So does what was asked after somebody else has decided the extension.
+func unpause(ctx context.Context, st *store.Store, id string, number int) error {
+	var failed error
+	_, err := sheet.Ask(ctx, st, id, func(c *sheet.Control) bool {
+		if number > 0 {
+			r, err := sheet.LoadRecord(ctx, st, id)
+			if failed = err; err != nil || !c.Extends(r) || c.Extend.Number != number {
+				return false
+			}
+		}
+		halts := c.Pause != nil
+		c.Pause, c.Retry = nil, nil
+		return halts
+	})
+	return errors.Join(failed, err)
+}
+
 // adoption is what the record says besides of an extension that was asked for.
 type adoption struct {
 	told   sheet.Extension // its number is 0 if nobody has asked: who extends the run works on it
@@ -129,17 +147,12 @@ type adoption struct {
 
 // adopt makes the extended input the run's. It is one write of the record; before it, the run is as it was.
 func adopt(ctx context.Context, st *store.Store, m *mapspec.Map, was *sheet.Run, sealed intake.Sealed, a adoption) error {
-	_, err := sheet.Ask(ctx, st, was.ID, func(c *sheet.Control) bool { // one that is cancelled meanwhile stays so
-		halts := c.Pause != nil
-		c.Pause, c.Retry = nil, nil
-		return halts
-	})
-	if err != nil {
+	if err := unpause(ctx, st, was.ID, a.told.Number); err != nil {
 		return err
 	}
 	added := sealed.Parts[len(sealed.Parts)-1]
 	var other error
-	err = change(ctx, st, was.ID, func(r *sheet.Run) {
+	err := change(ctx, st, was.ID, func(r *sheet.Run) {
 		other = nil
 		switch {
 		case a.told.Number > 0 && r.Extension != nil && r.Extension.Number >= a.told.Number:
