@@ -23,6 +23,7 @@ const (
 	Completed = "sluice.run.completed"
 	Failed    = "sluice.run.failed"
 	Cancelled = "sluice.run.cancelled"
+	Paused    = "sluice.run.paused"     // the run goes on only when it is told to
 	Parked    = "sluice.run.parked"     // a shard of the run waits for long
 	Requested = "sluice.run.requested"  // detail: a start request, as the API takes it
 	Answered  = "sluice.event.answered" // detail: an answer, as the API takes it
@@ -45,6 +46,7 @@ type Detail struct {
 	Completed int64        `json:"completed"`
 	Failed    int64        `json:"failed"`
 	Error     string       `json:"error,omitempty"`
+	Reason    string       `json:"reason,omitempty"`   // of a pause, such as a budget that is spent
 	Warnings  []string     `json:"warnings,omitempty"` // steps of `finish` that failed
 }
 
@@ -65,6 +67,15 @@ func Of(r *sheet.Run) Event {
 func OfPark(r *sheet.Run, shard int, wakeAt time.Time) Event {
 	e := Of(r)
 	e.Type, e.Detail.Status, e.Detail.Shard, e.Detail.WakeAt = Parked, sheet.Parked, &shard, wakeAt.UTC()
+	return e
+}
+
+// OfPause is the event for a run that is paused.
+func OfPause(r *sheet.Run) Event {
+	e := Of(r)
+	if e.Type = Paused; r.Pause != nil {
+		e.Detail.Reason = r.Pause.Reason
+	}
 	return e
 }
 

@@ -72,5 +72,15 @@ func (e *Ending) Tell(ctx context.Context, rec *sheet.Run) error {
 	return active.Remove(ctx, e.Store.Table, rec.ID)
 }
 
+// TellPause announces that the run is paused, unless it is only until its failed rows are ready to be run again. A pause does not
+// fail because nobody can be told of it: it is news, and the record says it.
+func (e *Ending) TellPause(ctx context.Context, rec *sheet.Run) error {
+	rests, err := e.rests(ctx, rec)
+	if err == nil && rests {
+		_ = e.Announcer.Announce(ctx, bus.OfPause(rec))
+	}
+	return err
+}
+
 // Export is the name of the object that holds a completed run's table.
 func Export(id string) string { return "runs/" + id + "/result.csv" }

@@ -115,7 +115,7 @@ func TestFinishThatIsPausedEndsTheMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.must(`{"op":"finish","run":"r"}`, &fin)
-		if fin.Outcome != "done" || fin.Status != sheet.Paused || w.record("r").Status != sheet.Paused || len(w.board.events) != 0 {
+		if fin.Outcome != "done" || fin.Status != sheet.Paused || w.record("r").Status != sheet.Paused || len(w.ends()) != 0 {
 			t.Errorf("%+v, %v", fin, w.board.events)
 		}
 		if _, err := run.Continue(t.Context(), w.Store, "r", sheet.Budget{}); err != nil {
@@ -123,7 +123,7 @@ func TestFinishThatIsPausedEndsTheMachine(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		w.must(`{"op":"finish","run":"r"}`, &fin)
-		if fin.Outcome != "done" || fin.Status != sheet.Completed || len(w.board.events) != 1 {
+		if fin.Outcome != "done" || fin.Status != sheet.Completed || len(w.ends()) != 1 {
 			t.Errorf("%+v", fin)
 		}
 	})

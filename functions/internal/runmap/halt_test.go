@@ -31,6 +31,11 @@ func (w *world) ends() []bus.Event {
 	return slices.DeleteFunc(slices.Clone(w.board.events), func(e bus.Event) bool { return !e.Detail.Status.Ended() })
 }
 
+// told are the events of a type.
+func (w *world) told(kind string) []bus.Event {
+	return slices.DeleteFunc(slices.Clone(w.board.events), func(e bus.Event) bool { return e.Type != kind })
+}
+
 // A parked run is cancelled, and the execution that still waits wakes all the same (an emulator may not stop it): its slice
 // does nothing, and its end neither fails the run nor writes a table.
 func TestX4AnExecutionThatOutlivesACancellation(t *testing.T) {
@@ -116,11 +121,18 @@ func TestX4APausedRunGoesOnInANewExecution(t *testing.T) {
 		}
 		for range 2 {
 			w.must(`{"op":"slice","run":"r","shard":0,"slices":1}`, &slice)
+			time.Sleep(time.Second)
 			w.must(`{"op":"finish","run":"r"}`, &fin)
 			rec := w.record("r")
 			if slice.Outcome != "paused" || fin.Status != sheet.Paused || rec.Pause.Reason != "lunch" || w.listed() != 1 || len(w.ends()) != 0 {
 				t.Errorf("%+v, %+v, %+v", slice, fin, rec)
 			}
+			time.Sleep(time.Second)
+		}
+		if told := w.told(bus.Paused); len(told) != 1 { // once, however often the slices come to their end
+			t.Errorf("told %+v", told)
+		} else {
+			expect(t, "sluice.run.paused.json", told[0].Detail)
 		}
 		time.Sleep(1000 * time.Hour) // the journal has expired
 		rec, err := run.Continue(t.Context(), w.Store, "r", sheet.Budget{})

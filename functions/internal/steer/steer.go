@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -65,11 +66,17 @@ func (s *Steer) Halt(ctx context.Context, rec *sheet.Run) (*sheet.Run, error) {
 	return Settled(ctx, run.Ports{Store: s.Store, Owner: strings.ToLower(ulid.Make().String())}, s.Settings, s.Ending, rec.ID)
 }
 
-// Settled makes the record true if nothing of the run is at work any more, and tells the bus about an end.
+// Settled makes the record true if nothing of the run is at work any more, and tells the bus about an end, and once about a pause.
 func Settled(ctx context.Context, p run.Ports, set run.Settings, end *ending.Ending, id string) (*sheet.Run, error) {
+	began := time.Now()
 	rec, err := run.Settle(ctx, p, set, id)
-	if err != nil || !rec.Status.Ended() {
+	switch {
+	case err != nil:
 		return rec, err
+	case rec.Status.Ended():
+		return rec, end.Tell(ctx, rec)
+	case rec.Status == sheet.Paused && !rec.Pause.At.Before(began): // it was not before
+		return rec, end.TellPause(ctx, rec)
 	}
-	return rec, end.Tell(ctx, rec)
+	return rec, nil
 }
