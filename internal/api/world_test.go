@@ -127,13 +127,19 @@ func header(name, value string) option {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// ask makes a request, and holds the exchange against the documentation.
-func (w *world) ask(method, target, body string, opts ...option) (int, map[string]any) {
-	w.t.Helper()
-	r := httptest.NewRequestWithContext(w.t.Context(), method, target, strings.NewReader(body))
+// request is one with a JSON body, or none.
+func request(t *testing.T, method, target, body string) *http.Request {
+	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	return r
+}
+
+// ask makes a request, and holds the exchange against the documentation.
+func (w *world) ask(method, target, body string, opts ...option) (int, map[string]any) {
+	w.t.Helper()
+	r := request(w.t, method, target, body)
 	for _, o := range opts {
 		o(r)
 	}
