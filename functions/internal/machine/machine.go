@@ -83,10 +83,14 @@ func (s StepFunctions) arn(run string, execution int) string {
 func (s StepFunctions) Stop(ctx context.Context, run string, execution int, why string) error {
 	_, err := s.Client.StopExecution(ctx, &sfn.StopExecutionInput{ExecutionArn: aws.String(s.arn(run, execution)), Cause: &why})
 	var none *types.ExecutionDoesNotExist
-	if err != nil && !errors.As(err, &none) {
-		return fmt.Errorf("execution of run %s: %w", run, err)
+	if err == nil || errors.As(err, &none) {
+		return nil
 	}
-	return nil
+	// What an execution that has ended answers is not documented, and not everywhere the same.
+	if state, _, unknown := s.State(ctx, run, execution); unknown == nil && state != Running {
+		return nil
+	}
+	return fmt.Errorf("execution of run %s: %w", run, err)
 }
 
 // State implements Executions.

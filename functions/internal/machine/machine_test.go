@@ -47,8 +47,10 @@ func TestStepFunctions(t *testing.T) {
 			switch name := in.ExecutionArn[strings.LastIndex(in.ExecutionArn, ":")+1:]; name {
 			case "none":
 				fail("ExecutionDoesNotExist")
-			case "denied":
+			case "run":
 				fail("AccessDeniedException")
+			case "whole", "died":
+				fail("ValidationException")
 			default:
 				started[name] = "stopped: " + in.Cause
 				_, _ = w.Write([]byte(`{"stopDate":1}`))
@@ -78,7 +80,7 @@ func TestStepFunctions(t *testing.T) {
 	if err := s.Start(t.Context(), "denied", 0); err == nil {
 		t.Error("a start that was refused")
 	}
-	for run, fine := range map[string]bool{"r": true, "none": true, "denied": false} {
+	for run, fine := range map[string]bool{"r": true, "none": true, "whole": true, "died": true, "run": false} {
 		if err := s.Stop(t.Context(), run, 0, "because"); (err == nil) != fine {
 			t.Errorf("stop %s: %v", run, err)
 		}
