@@ -122,3 +122,34 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	p.verified(provider, s.export(t, run), rows)
 }
+
+// A run uses up its budget and pauses by itself, so that its execution has ended in order. It goes on with a higher budget,
+// pauses again, and is cancelled then.
+func TestBudgetPausesTheRun(t *testing.T) {
+	s := deployed(t)
+	t.Parallel()
+	run, provider := named("budget"), named("budget")
+	p := simulate(t, providersim.Provider{Name: provider, Kind: "verify"})
+	rows := people("budget", 20)
+	o := p.verifying(run, provider, 100, time.Second, rows)
+	o.Map += "budget: {calls: 5}\n"
+	s.start(t, o)
+	paused := func(calls int) {
+		t.Helper()
+		eventually(t, soon, "the run has paused", func() bool { return s.view(t, run).Status == "paused" })
+		if v, made := s.view(t, run), p.report(provider).Received; made != calls || v.Completed != calls {
+			t.Errorf("%d calls were made, %d are paid for: %+v", made, calls, v)
+		}
+	}
+	paused(5)
+	if got := s.cli(t, "", "resume", run, "--budget-calls", "12"); got.code != 1 || !strings.Contains(got.err, "is paused") {
+		t.Errorf("exit code %d, it said\n%s", got.code, got.err)
+	}
+	paused(12)
+	if said := s.sluice(t, "cancel", run); !strings.Contains(said, "was cancelled: 12 of 20 rows done") {
+		t.Errorf("it says %q", said)
+	}
+	if v := s.view(t, run); v.Status != "cancelled" || p.report(provider).Received != 12 {
+		t.Errorf("%+v", v)
+	}
+}
