@@ -40,6 +40,7 @@ type lane struct {
 	draining  bool
 	holding   holding
 	batching  batching
+	forming   forming
 	sizes     map[*mapspec.Tool]int // calls in one request, where the provider takes fewer than the tool says
 	cohorts   map[string]*cohort    // of bound calls, by the request that they share
 	kick      chan struct{}

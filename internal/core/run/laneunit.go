@@ -38,7 +38,8 @@ func (u *unit) compose() call.Attempt {
 // units divides the queue, under the lock, into what may be sent as one request each. What waits for company is left out,
 // and wait is for how long (0: until something changes). Alone says that every request is that of one call.
 func (l *lane) units(now time.Time) (ready []*unit, alone bool, wait time.Duration) {
-	f := forming{lane: l, open: map[key]*unit{}, bound: map[*cohort]*unit{}}
+	f := &l.forming
+	f.begin(l)
 	for _, t := range l.queue {
 		if len(f.all) >= batchSize && len(f.open)+len(f.bound) == 0 {
 			break // enough for once
@@ -48,12 +49,12 @@ func (l *lane) units(now time.Time) (ready []*unit, alone bool, wait time.Durati
 	for _, u := range f.all {
 		left := f.waits(u, now)
 		if left == 0 {
-			ready = append(ready, u)
+			f.ready = append(f.ready, u)
 		} else if left > 0 && (wait == 0 || left < wait) {
 			wait = left
 		}
 	}
-	return ready, len(f.open)+len(f.bound) == 0, wait
+	return f.ready, len(f.open)+len(f.bound) == 0, wait
 }
 
 // take removes the units from the queue that find a place, under the lock: each needs one, whatever it carries. It takes
@@ -78,23 +79,48 @@ func (l *lane) take(units []*unit, least int, now time.Time) []*unit {
 	if n == 0 {
 		return nil
 	}
-	units = units[:n]
-	for _, u := range units {
+	taken := make([]*unit, n)
+	for i, u := range units[:n] {
+		taken[i] = &unit{turns: slices.Clone(u.turns)}
 		for _, t := range u.turns {
 			t.seq = -t.seq - 1 // taken
 		}
 	}
 	l.queue = slices.DeleteFunc(l.queue, func(t *turn) bool { return t.seq < 0 })
-	l.batching.send(now, units)
-	return units
+	l.batching.send(now, taken)
+	return taken
 }
 
-// forming puts turns together.
+// forming puts turns together. The lane looks at its queue with every call that comes, and mostly cannot send: what it
+// forms for that is used over and over, and is only good until the next look.
 type forming struct {
 	lane  *lane
 	all   []*unit // in the order of their first turns
+	ready []*unit
 	open  map[key]*unit
 	bound map[*cohort]*unit
+	spare []*unit // all that there are
+}
+
+func (f *forming) begin(l *lane) {
+	if f.lane == nil {
+		*f = forming{lane: l, open: map[key]*unit{}, bound: map[*cohort]*unit{}}
+	}
+	f.all, f.ready = f.all[:0], f.ready[:0]
+	clear(f.open)
+	clear(f.bound)
+}
+
+// with begins a unit.
+func (f *forming) with(t *turn) *unit {
+	n := len(f.all)
+	if n == len(f.spare) {
+		f.spare = append(f.spare, &unit{})
+	}
+	u := f.spare[n]
+	u.turns = append(u.turns[:0], t)
+	f.all = append(f.all, u)
+	return u
 }
 
 // key is what calls have in common that may travel together.
@@ -106,25 +132,23 @@ type key struct {
 func (f *forming) add(t *turn) {
 	switch {
 	case t.tool.Batch == nil:
-		f.all = append(f.all, &unit{turns: []*turn{t}})
+		f.with(t)
 	case t.cohort != nil:
-		u := f.bound[t.cohort]
-		if u == nil {
-			u = &unit{}
-			f.bound[t.cohort], f.all = u, append(f.all, u)
+		if u := f.bound[t.cohort]; u != nil {
+			u.turns = append(u.turns, t)
+		} else {
+			f.bound[t.cohort] = f.with(t)
 		}
-		u.turns = append(u.turns, t)
 	default:
 		k := key{tool: t.tool}
 		if binds(t.tool) {
 			k.number = t.attempt.Number
 		}
-		u := f.open[k]
-		if u == nil || len(u.turns) >= f.lane.most(t.tool) {
-			u = &unit{}
-			f.open[k], f.all = u, append(f.all, u)
+		if u := f.open[k]; u != nil && len(u.turns) < f.lane.most(t.tool) {
+			u.turns = append(u.turns, t)
+		} else {
+			f.open[k] = f.with(t)
 		}
-		u.turns = append(u.turns, t)
 	}
 }
 
