@@ -30,15 +30,21 @@ func (f Function) Handle(ctx context.Context, in events.APIGatewayProxyRequest) 
 	return w.event(), nil
 }
 
+// ledOn marks an address that was led to.
+const ledOn = "slash"
+
 // slashless is where the document is if it was asked for at the stage's address without the slash at its end: the addresses in it
 // are relative to it, and would lead out of the stage. Empty: at any other address. It is relative, so that it cannot lead to
-// another host.
+// another host, and has a mark, so that it leads on only once, whatever stands between.
 func slashless(in events.APIGatewayProxyRequest) string {
 	at := in.RequestContext.Path // as the client said it, with the stage
 	if in.Path != "/" || in.HTTPMethod != http.MethodGet && in.HTTPMethod != http.MethodHead || at == "" || strings.HasSuffix(at, "/") {
 		return ""
 	}
-	return (&url.URL{Path: "./" + path.Base(at) + "/"}).EscapedPath()
+	if _, marked := in.QueryStringParameters[ledOn]; marked {
+		return ""
+	}
+	return (&url.URL{Path: "./" + path.Base(at) + "/"}).EscapedPath() + "?" + ledOn
 }
 
 // request is the event as net/http would have read it.

@@ -38,7 +38,7 @@ func TestThePageLiesBelowItsStage(t *testing.T) {
 		t.Fatal(err)
 	}
 	res := get(at)
-	if at, err = at.Parse(res.Headers["Location"]); res.StatusCode != 302 || err != nil || at.String() != "https://abc.execute-api.eu-central-1.amazonaws.com/prod/" {
+	if at, err = at.Parse(res.Headers["Location"]); res.StatusCode != 302 || err != nil || at.String() != "https://abc.execute-api.eu-central-1.amazonaws.com/prod/?slash" {
 		t.Fatalf("without the slash: %d, to %s, %v", res.StatusCode, at, err)
 	}
 	named := regexp.MustCompile(`(?:href|src)="([^"#]+)"|from "(\./[a-z]+\.js)"`)
@@ -69,9 +69,9 @@ func TestThePageLiesBelowItsStage(t *testing.T) {
 // The way to the slash never leads to another host, and nothing else is led anywhere.
 func TestOnlyTheStageWithoutItsSlashIsLedOn(t *testing.T) {
 	for _, c := range []struct{ method, path, at, want string }{
-		{"GET", "/", "/prod", "./prod/"},
-		{"HEAD", "/", "/base/v 1", "./v%201/"},
-		{"GET", "/", "//evil.example", "./evil.example/"},
+		{"GET", "/", "/prod", "./prod/?slash"},
+		{"HEAD", "/", "/base/v 1", "./v%201/?slash"},
+		{"GET", "/", "//evil.example", "./evil.example/?slash"},
 		{"GET", "/", "/prod/", ""},
 		{"GET", "/", "", ""},
 		{"GET", "/runs", "/prod/runs", ""},
@@ -80,6 +80,9 @@ func TestOnlyTheStageWithoutItsSlashIsLedOn(t *testing.T) {
 		in := events.APIGatewayProxyRequest{HTTPMethod: c.method, Path: c.path, RequestContext: events.APIGatewayProxyRequestContext{Path: c.at}}
 		if got := slashless(in); got != c.want {
 			t.Errorf("%s %s at %s leads to %q, want %q", c.method, c.path, c.at, got, c.want)
+		}
+		if in.QueryStringParameters = map[string]string{"slash": ""}; slashless(in) != "" {
+			t.Errorf("%s is led on for ever", c.at)
 		}
 	}
 }
