@@ -25,18 +25,15 @@ type Ending struct {
 const tries = 5
 
 // Fail makes the record say that the run failed, and why. A run that has ended stays as it ended: the first reason is
-// the right one. One that rests stays as it is: what failed is an execution that was to begin with its extension, or that was
-// stopped. It returns the record as it stands then.
+// the right one. So does a paused one whose last execution was for an extension: it has not failed by that. It returns the record
+// as it stands then.
 func (e *Ending) Fail(ctx context.Context, id, why string) (*sheet.Run, error) {
 	if err := run.RefuseExtend(ctx, e.Store, id, why); err != nil {
 		return nil, err
 	}
 	for try := 1; ; try++ {
 		rec, err := sheet.Load(ctx, e.Store, id)
-		if err != nil || rec.Status.Ended() {
-			return rec, err
-		}
-		if rests, err := e.rests(ctx, rec); rests || err != nil {
+		if err != nil || rec.Status.Ended() || rec.Status == sheet.Paused && rec.Unextended() {
 			return rec, err
 		}
 		// The map may be what is wrong: it is not read.
@@ -45,15 +42,6 @@ func (e *Ending) Fail(ctx context.Context, id, why string) (*sheet.Run, error) {
 			return rec, err
 		}
 	}
-}
-
-// rests reports whether the run is paused, and not only until its failed rows are ready to be run again.
-func (e *Ending) rests(ctx context.Context, rec *sheet.Run) (bool, error) {
-	if rec.Status != sheet.Paused {
-		return false, nil
-	}
-	asked, err := sheet.LoadControl(ctx, e.Store, rec.ID)
-	return err == nil && !asked.Retries(), err
 }
 
 // Tell announces how the run has ended, and takes it off the list, unless it is to be extended already. Of a run that has not

@@ -129,6 +129,8 @@ func decide(ctx context.Context, st *store.Store, id string, told sheet.Extensio
 		if r.Extension != nil && r.Extension.Number >= told.Number {
 			return
 		}
-		r.Extension, r.Continued = &told, r.Continued+1
+		r.Continued++
+		told.Execution = r.Execution()
+		r.Extension = &told
 	})
 }

@@ -27,6 +27,8 @@ type Extension struct {
 	Rows       int64     `json:"rows"`            // new ones
 	Duplicates int64     `json:"duplicates"`      // that the run had already, or that came twice
 	Error      string    `json:"error,omitempty"` // why the source was not taken: the run is as it was
+	// Execution is that which began with it and left the run as it was; 0: the rows are the run's.
+	Execution int `json:"execution,omitempty"`
 }
 
 // extensions is how many extensions the record tells of.
@@ -36,6 +38,9 @@ func (r *Run) extensions() int {
 	}
 	return r.Extension.Number
 }
+
+// Unextended reports whether the run's last execution was for an extension that left it as it was.
+func (r *Run) Unextended() bool { return r.Extension != nil && r.Extension.Execution == r.Execution() }
 
 // Extends reports whether an extension is asked for that is not done yet.
 func (c *Control) Extends(r *Run) bool { return c.Extend != nil && c.Extend.Number > r.extensions() }
