@@ -36,7 +36,7 @@ type View struct {
 
 	// Of one run, not in lists.
 	Finish []Step     `json:"finish,omitempty"` // what became of the map's `finish`
-	Asked  string     `json:"asked,omitempty"`  // cancel, pause, retry or extend: it is wanted, and not done yet
+	Asked  string     `json:"asked,omitempty"`  // cancel, pause, resume, retry or extend: it is wanted, and not done yet
 	Holds  []run.Hold `json:"holds,omitempty"`  // what rows wait for
 	Waits  *Waits     `json:"waits,omitempty"`  // how many rows wait for something else
 	// Rows that a slice has taken and that are not held, as of its last checkpoint: by one that is at work, or that has ended.

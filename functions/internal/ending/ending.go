@@ -70,5 +70,14 @@ func (e *Ending) TellPause(ctx context.Context, rec *sheet.Run) error {
 	return err
 }
 
+// rests reports whether the run is paused, and not only until its failed rows are ready to be run again.
+func (e *Ending) rests(ctx context.Context, rec *sheet.Run) (bool, error) {
+	if rec.Status != sheet.Paused {
+		return false, nil
+	}
+	asked, err := sheet.LoadControl(ctx, e.Store, rec.ID)
+	return err == nil && !asked.Retries(), err
+}
+
 // Export is the name of the object that holds a completed run's table.
 func Export(id string) string { return "runs/" + id + "/result.csv" }

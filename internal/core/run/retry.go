@@ -78,6 +78,11 @@ func (o RetryOptions) check() (RetryOptions, error) {
 // not touched. A run with rows that have not ended, because it was cancelled or has failed, goes on with them as well. Where
 // no row is to be run again, nothing changes. Errors: ErrAtWork; ErrNoInput; sheet.ErrNoRun.
 func Retry(ctx context.Context, p Ports, set Settings, id string, how RetryOptions) (Retried, error) {
+	return retry(ctx, p, set, id, how, nil)
+}
+
+// retry keeps the note by which it was asked for, if it was, until it is done.
+func retry(ctx context.Context, p Ports, set Settings, id string, how RetryOptions, asked *sheet.Retry) (Retried, error) {
 	how, err := how.check()
 	if err != nil {
 		return Retried{}, err
@@ -86,9 +91,9 @@ func Retry(ctx context.Context, p Ports, set Settings, id string, how RetryOptio
 	if err != nil {
 		return Retried{}, err
 	}
-	asked, err := sheet.LoadControl(ctx, p.Store, id)
+	control, err := sheet.LoadControl(ctx, p.Store, id)
 	if err == nil {
-		err = atRest(job.Run, asked, canRetry)
+		err = atRest(job.Run, control, canRetry)
 	}
 	if err != nil {
 		return Retried{}, err
@@ -98,7 +103,7 @@ func Retry(ctx context.Context, p Ports, set Settings, id string, how RetryOptio
 	if err := x.look(ctx); err != nil || x.told.Rows == 0 && !begun {
 		return x.told, err
 	}
-	if err := holdStill(ctx, p.Store, id, nil); err != nil {
+	if err := holdStill(ctx, p.Store, id, asked); err != nil {
 		return Retried{}, err
 	}
 	for shard, rows := range x.rows {
@@ -138,10 +143,13 @@ func AskRetry(ctx context.Context, st *store.Store, id string, how RetryOptions)
 // AskedRetry carries out what AskRetry has noted; where nothing is noted, it does nothing.
 func AskedRetry(ctx context.Context, p Ports, set Settings, id string) error {
 	asked, err := sheet.LoadControl(ctx, p.Store, id)
-	if err != nil || !asked.Retries() {
+	if err != nil {
 		return err
 	}
-	_, err = Retry(ctx, p, set, id, RetryOptions{Unknown: Unknown(asked.Retry.Unknown), Value: asked.Retry.Value})
+	if !asked.Retries() {
+		return letGoOn(ctx, p.Store, id, asked)
+	}
+	_, err = retry(ctx, p, set, id, RetryOptions{Unknown: Unknown(asked.Retry.Unknown), Value: asked.Retry.Value}, asked.Retry)
 	if err != nil && !errors.Is(err, ErrAtWork) { // then it has been done, or the run was continued meanwhile
 		return err
 	}
@@ -180,11 +188,28 @@ func letGo(ctx context.Context, st *store.Store, id string) error {
 	if err != nil {
 		return err
 	}
+	return goesOn(ctx, st, id)
+}
+
+// goesOn makes the record say that the pause is over.
+func goesOn(ctx context.Context, st *store.Store, id string) error {
 	return change(ctx, st, id, func(r *sheet.Run) {
 		if r.Status == sheet.Paused && r.Pause != nil && r.Pause.Reason == retrying {
 			r.Status, r.Pause = sheet.Running, nil
 		}
 	})
+}
+
+// letGoOn completes the end of the pause where whoever ended it has died between its two writes.
+func letGoOn(ctx context.Context, st *store.Store, id string, asked *sheet.Control) error {
+	if asked.Halts() {
+		return nil
+	}
+	r, err := sheet.LoadRecord(ctx, st, id)
+	if err != nil || r.Status != sheet.Paused || r.Pause == nil || r.Pause.Reason != retrying {
+		return err
+	}
+	return goesOn(ctx, st, id)
 }
 
 // change changes a record, also where somebody else does at the same moment.

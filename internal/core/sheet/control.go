@@ -99,7 +99,8 @@ func (c *Control) Halts() bool { return c.Cancel != nil || c.Pause != nil }
 // Retries reports whether the run is paused only until its failed rows are ready to be run again.
 func (c *Control) Retries() bool { return c.Retry != nil && c.Cancel == nil }
 
-// Wanted is what is wanted of a run, and not done yet: extend, cancel, retry or pause; empty: nothing.
+// Wanted is what is wanted of a run, and not done yet: extend, cancel, retry, resume or pause; empty: nothing. A run that is let go on
+// is for a moment paused still, and nothing keeps it.
 func (c *Control) Wanted(r *Run) string {
 	switch {
 	case c.Extends(r):
@@ -109,6 +110,8 @@ func (c *Control) Wanted(r *Run) string {
 		return "cancel"
 	case c.Retries():
 		return "retry"
+	case c.Pause == nil && r.Status == Paused:
+		return "resume"
 	case c.Pause != nil && r.Status != Paused:
 		return "pause"
 	}

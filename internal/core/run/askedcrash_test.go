@@ -3,7 +3,9 @@ package run_test
 import (
 	"testing"
 
+	"sluice/internal/core/call"
 	"sluice/internal/core/run"
+	"sluice/internal/core/sheet"
 	"sluice/internal/core/table"
 	"sluice/internal/core/table/tabletest"
 )
@@ -148,6 +150,55 @@ func TestX2ALatePlannerLeavesAPauseAlone(t *testing.T) {
 			}
 		})
 		if t.Failed() {
+			return
+		}
+	}
+}
+
+// A retry that was asked for dies at each of its writes. Until it is done, whoever looks is told that the run does not rest, and
+// beginning again brings it to work.
+func TestX4CrashAtEveryWriteOfAnAskedRetry(t *testing.T) {
+	for n := 1; ; n++ {
+		crashed := true
+		onMemory(t, func(t *testing.T, tbl table.Table) {
+			w, f := newFaultyWorld(t, tbl)
+			w.provider.answer = func(a call.Attempt, nth int) call.Answer {
+				if nth == 0 {
+					return refusal422()
+				}
+				return echo(a, nth)
+			}
+			job := w.start("r1", keyedMap, "x", "a", "b")
+			w.allShards(job)
+			if _, err := run.AskRetry(t.Context(), w.st, "r1", run.RetryOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			f.CrashAt(n, []tabletest.Kind{tabletest.NotDone, tabletest.DoneButFailed}[n%2])
+			begin := func() error {
+				p := w.ports()
+				p.Alive = func(string) bool { return false }
+				return run.AskedRetry(t.Context(), p, w.settings, "r1")
+			}
+			if err := begin(); f.Crashed() != (err != nil) {
+				t.Fatalf("write %d: crashed %v, and it said %v", n, f.Crashed(), err)
+			}
+			crashed = f.Crashed()
+			f.Heal()
+			if r, asked := w.stands("r1"); r.Status == sheet.Paused && asked.Wanted(r) == "" {
+				t.Errorf("write %d: it is said to rest", n)
+			}
+			if err := begin(); err != nil {
+				t.Fatal(err)
+			}
+			if r, asked := w.stands("r1"); r.Status != sheet.Running || asked.Wanted(r) != "" {
+				t.Errorf("write %d: %s, wanted %q", n, r.Status, asked.Wanted(r))
+			}
+			if got := w.allShards(w.reload(job)); got != "x,one,at\na,a,0\nb,b,1\n" || len(w.provider.log()) != 4 {
+				t.Errorf("write %d: %d calls, got\n%s", n, len(w.provider.log()), got)
+			}
+		})
+		if t.Failed() || !crashed {
+			t.Logf("%d writes", n-1)
 			return
 		}
 	}
