@@ -1,6 +1,7 @@
 // Package cloud is the acceptance suite of the deployed Sluice: whole runs over the wire, through the API, against
 // simulated providers that the test serves. It owns what only the deployed whole can show: that runs park in a Wait
-// state and nothing runs meanwhile, that they survive a killed function, that starts and slices may be doubled. It
+// state and nothing runs meanwhile, that they survive a killed function, that starts, slices and answers may be doubled, that
+// people answer on the page behind the API's stage, that what is asked of a run is done. It
 // refuses to look inside: it is an API client that can read what Step Functions and the logs say.
 //
 //	make cloud

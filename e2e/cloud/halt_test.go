@@ -29,7 +29,10 @@ func TestCancelWhileTheShardIsHeld(t *testing.T) {
 	rows := people("cancel", 8)
 	s.start(t, p.verifying(run, provider, 100, time.Second, rows))
 	s.in(t, run, "Park")
-	if v := s.view(t, run); v.Status != "parked" || v.Completed != answered || time.Until(v.WakeAt) < out-soon {
+	began := time.Now()
+	v := s.view(t, run)
+	look := time.Since(began) // a machine that has much else to do takes its time for anything
+	if v.Status != "parked" || v.Completed != answered || time.Until(v.WakeAt) < out-soon {
 		t.Errorf("before: %+v", v)
 	}
 	calls := p.times(provider)
@@ -39,8 +42,8 @@ func TestCancelWhileTheShardIsHeld(t *testing.T) {
 	if status, said := s.call(t, http.MethodPost, "/runs/"+run+"/cancel", nil, nil, &told); status != http.StatusAccepted || told.Status != "cancelled" {
 		t.Fatalf("status %d: %s", status, said)
 	}
-	v := s.view(t, run)
-	if took := v.FinishedAt.Sub(from); v.Status != "cancelled" || v.Completed != answered || took > atOnce {
+	v = s.view(t, run)
+	if took := v.FinishedAt.Sub(from); v.Status != "cancelled" || v.Completed != answered || took > atOnce+look {
 		t.Errorf("after %v: %+v", took, v)
 	} else {
 		t.Logf("cancelled %v after it was asked for", took.Round(time.Millisecond))
