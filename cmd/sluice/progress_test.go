@@ -169,3 +169,18 @@ func TestErrorsKeepTheirExitCode(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryReasonHasWords(t *testing.T) {
+	said := map[string]call.Reason{}
+	for _, reason := range []call.Reason{call.RateLimit, call.Concurrency, call.Backoff, call.Credential, call.Identical, call.Platform, call.Boundary} {
+		words := whyText(call.Why{Reason: reason, Code: "HTTP_503"})
+		if before, twice := said[words]; twice || words == "held" {
+			t.Errorf("%s and %s are both %q", reason, before, words)
+		}
+		said[words] = reason
+	}
+	for _, reason := range []call.Reason{call.RetryAfter, call.Cooldown} { // which it was does not matter in a line
+		same(t, whyText(call.Why{Reason: reason, Code: "HTTP_429"}), "429")
+	}
+	same(t, whyText(call.Why{}), "held")
+}

@@ -1,10 +1,15 @@
 package page
 
 import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
 
 	"sluice/internal/core/pacer"
 )
@@ -96,5 +101,61 @@ func TestRowsAtWorkAndInterruptedOnesAreCounted(t *testing.T) {
 	}
 	b.sees(".head .badge", "completed")
 	b.gone(".l-interrupted")
+	b.quiet(s.URL)
+}
+
+// Every reason that the API may give has words on the page, and what is no reason has none.
+func TestThePageHasWordsForEveryReason(t *testing.T) {
+	spec, err := os.ReadFile("../../docs/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`enum: \[(retryAfter,[^\]]*)\]`).FindSubmatch(spec)
+	if list == nil {
+		t.Fatal("the documentation lists no reasons")
+	}
+	w := newWorld(t)
+	s := newSite(t, "/", w.api)
+	b := newTab(t)
+	b.open(s.URL)
+	said := map[string]string{}
+	for _, reason := range strings.Split(string(list[1]), ", ") {
+		words := eval[string](b, fmt.Sprintf(`import("./page/why.js").then(({ why }) => why({ reason: %s, code: "HTTP_503" }))`, quoted(reason)))
+		if before, twice := said[words]; twice || words == "" {
+			t.Errorf("%s and %s are both %q", reason, before, words)
+		}
+		said[words] = reason
+	}
+	for _, reason := range []string{"toString", "constructor", "<b>", ""} {
+		if words := eval[string](b, fmt.Sprintf(`import("./page/why.js").then(({ why }) => why({ reason: %s }))`, quoted(reason))); words != "" {
+			t.Errorf("%q has the words %q", reason, words)
+		}
+	}
+	b.quiet(s.URL)
+}
+
+// Of rows that go on one after the other the first and the last are told, and since when their provider has answered nothing.
+func TestHoldsSayHowLongTheyLastAndHaveLasted(t *testing.T) {
+	w := newWorld(t)
+	s := newSite(t, "/", w.api)
+	b := newTab(t)
+	b.open(s.URL)
+	got := eval[[]string](b, `import("./page/waits.js").then(({ waits }) => {
+		const view = waits("r"), at = new Date(2026, 2, 1, 12, 0, 0);
+		const after = (s) => new Date(at.getTime() + s * 1000).toISOString();
+		view.update({ holds: [
+			{ provider: "acme", scope: "acme-1", reason: "limit", until: after(60), last: after(600), since: after(-180), rows: 7, shards: 2 },
+			{ provider: "retry", reason: "backoff", code: "TIMEOUT", until: after(9), last: after(10), rows: 0, shards: 1 },
+		] });
+		view.tick(at);
+		return [...view.node.querySelectorAll("tbody tr")].map((row) => [...row.children].map((cell) => [...cell.querySelectorAll("bdi, time, .note, div > span:not(.note)")].map((n) => n.textContent).filter(Boolean).join(" / ")).join(" | "));
+	})`)
+	want := []string{
+		"acme | 12:01:00, in 1 min 0 s / the last of them 12:10:00 | as many calls as its limits allow have been made / it has answered no call for 3 min 0 s | 7",
+		"another attempt | 12:00:09, in 9 s | another attempt follows after TIMEOUT | –",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 	b.quiet(s.URL)
 }

@@ -28,6 +28,7 @@ type Called struct {
 	Value      json.RawMessage `json:"value,omitempty"`
 	Error      *call.Error     `json:"error,omitempty"`
 	Until      time.Time       `json:"until,omitzero"`
+	call.Why                   // with until
 	Dispatched bool            `json:"dispatched"` // the request may have reached the provider
 	Status     int             `json:"status,omitempty"`
 	CostMicros int64           `json:"costMicros"`
@@ -64,7 +65,11 @@ func (h *Handler) callTool(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(Called{Outcome: a.Outcome, Value: a.Value, Error: a.Error, Until: a.Until, Dispatched: a.Dispatched, Status: a.Status, CostMicros: a.CostMicros})
+	called := Called{Outcome: a.Outcome, Value: a.Value, Error: a.Error, Until: a.Until, Dispatched: a.Dispatched, Status: a.Status, CostMicros: a.CostMicros}
+	if !a.Until.IsZero() { // else it is the provider's scope that waits, and not this call
+		called.Why = a.Why
+	}
+	return ok(called)
 }
 
 func named(name, otherwise string) string {

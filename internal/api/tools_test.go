@@ -20,11 +20,12 @@ func TestACallOfATool(t *testing.T) {
 	w.tools.answer = func(_ context.Context, a call.Attempt) (call.Answer, error) {
 		switch a.Tool {
 		case "a.held":
-			return call.Answer{Outcome: call.Held, Until: until, Dispatched: true, Status: 429, Error: &call.Error{Code: "HTTP_429", Message: "slow down"}}, nil
+			return call.Answer{Outcome: call.Held, Until: until, Dispatched: true, Status: 429,
+				Error: &call.Error{Code: "HTTP_429", Message: "slow down"}, Why: call.Why{Reason: call.RetryAfter, Code: "HTTP_429"}}, nil
 		case "a.broken":
 			return call.Answer{}, errors.New("the store is away")
 		}
-		return call.Answer{Outcome: call.Result, Value: a.Input, Dispatched: true, Status: 200, CostMicros: 10}, nil
+		return call.Answer{Outcome: call.Result, Value: a.Input, Dispatched: true, Status: 200, CostMicros: 10, Why: call.Why{Reason: call.RateLimit}}, nil // the scope waits, and not the call
 	}
 	status, out := w.ask("POST", "/tools/a.get", `{"tools":"text","with":{"x":[1,"two"]}}`)
 	want := map[string]any{"outcome": "result", "value": map[string]any{"x": []any{1.0, "two"}}, "dispatched": true, "status": 200.0, "costMicros": 10.0}
@@ -32,7 +33,7 @@ func TestACallOfATool(t *testing.T) {
 		t.Error(status, diff)
 	}
 	if _, out = w.ask("POST", "/tools/a.held", `{"run":"r"}`); out["outcome"] != "held" || out["until"] != until.Format(time.RFC3339) ||
-		out["error"].(map[string]any)["code"] != "HTTP_429" {
+		out["error"].(map[string]any)["code"] != "HTTP_429" || out["reason"] != "retryAfter" || out["code"] != "HTTP_429" {
 		t.Errorf("%v", out)
 	}
 	if diff := cmp.Diff([]string{"|tools.yaml|text", "r|tools.yaml|"}, w.tools.of); diff != "" || w.tools.closed != 2 {
