@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -98,11 +99,17 @@ func (s *served) start(id, provider, key string, rows ...string) {
 	for _, x := range rows {
 		objects = append(objects, map[string]string{"x": x})
 	}
-	body, err := json.Marshal(map[string]any{
+	s.post(key, map[string]any{
 		"run": id, "rows": objects,
 		"map":   "version: 1\nname: upper\ncolumns:\n  - {name: answer, call: acme.up, with: {x: \"${row.x}\"}}\n",
 		"tools": "version: 1\nproviders: {acme: {url: \"" + provider + "\", allowPrivate: true, limits: [{rate: 1000, per: 1s}]}}\ntools: {acme.up: {path: \"/up/{x}\", input: {x: string}}}\n",
 	})
+}
+
+// post asks for a run.
+func (s *served) post(key string, run map[string]any) {
+	s.t.Helper()
+	body, err := json.Marshal(run)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -233,4 +240,60 @@ func TestAForeignPageCannotAct(t *testing.T) {
 	if text := own.text("table.runs tbody"); !strings.Contains(text, "running") {
 		t.Errorf("the run is no longer at work: %s", text)
 	}
+}
+
+// What a provider really says, and what its limits are, comes through to the page: the gateway, the pacer, the engine and the store
+// all pass the reason on.
+func TestSluiceServeSaysWhyRowsWait(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/asks":
+			w.Header().Set("Retry-After", "1200")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case "/silent":
+			w.WriteHeader(http.StatusTooManyRequests)
+		case "/down":
+			w.Header().Set("Retry-After", "900")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`"yes"`))
+		}
+	}))
+	defer provider.Close()
+	var columns, providers, tools strings.Builder
+	var objects []map[string]string
+	for _, name := range []string{"asks", "silent", "down", "limited"} {
+		limits := "{rate: 1000, per: 1s}"
+		if name == "limited" {
+			limits = "{rate: 1, per: 1h}"
+			objects = append(objects, map[string]string{"x": name, "n": "1"})
+		}
+		objects = append(objects, map[string]string{"x": name, "n": "2"})
+		fmt.Fprintf(&columns, "  - {name: %s, call: %s.get, with: {n: \"${row.n}\"}, when: \"${row.x == '%s'}\"}\n", name, name, name)
+		fmt.Fprintf(&providers, "  %s: {url: %q, allowPrivate: true, cooldown: 10m, limits: [%s]}\n", name, provider.URL, limits)
+		fmt.Fprintf(&tools, "  %s.get: {path: /%s, query: {n: \"${input.n}\"}, input: {n: string}}\n", name, name)
+	}
+	s := serve(t, filepath.Join(t.TempDir(), "state"), "127.0.0.1:0")
+	s.post("", map[string]any{"run": "monday", "rows": objects,
+		"map":   "version: 1\ncolumns:\n" + columns.String(),
+		"tools": "version: 1\nproviders:\n" + providers.String() + "tools:\n" + tools.String()})
+	b := newTab(t)
+	b.open(s.URL + "#/runs/monday")
+	b.sees(".head .badge", "parked")
+	said := map[string]string{
+		"asks": "it answered 429 and asked to wait", "silent": "it answered 429 and did not say how long to wait",
+		"down": "it answered 503 and asked to wait", "limited": "as many calls as its limits allow have been made",
+	}
+	for name, words := range said {
+		b.sees("table.held tr", name)
+		b.until(name+" with its reason", fmt.Sprintf(`[...document.querySelectorAll("table.held tbody tr")].some((tr) => tr.children[0].textContent === %s && tr.children[2].textContent.startsWith(%s))`, quoted(name), quoted(words)))
+		b.sees("table.rows td.wide", words)
+	}
+	b.looks("reasons")
+	b.click(`.top nav a[href="#/providers"]`)
+	for _, name := range []string{"asks", "silent", "down"} {
+		b.until(name+" among the providers", fmt.Sprintf(`[...document.querySelectorAll("table.providers tbody tr")].some((tr) => tr.children[0].textContent.startsWith(%s) && tr.children[2].textContent.includes(%s))`, quoted(name), quoted(said[name])))
+	}
+	b.quiet(s.URL)
 }
