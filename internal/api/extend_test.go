@@ -105,9 +105,9 @@ func TestX4AnExtensionRepeatedIsOne(t *testing.T) {
 			}
 		}
 		ask("completed")
-		job := w.planned("r")
+		w.planned("r")
 		ask("running")
-		if job = w.planned("r"); job.Run.Sealed.Rows != 2 || len(job.Run.Sealed.Parts) != 2 || job.Run.Execution() != 1 {
+		if job := w.planned("r"); job.Run.Sealed.Rows != 2 || len(job.Run.Sealed.Parts) != 2 || job.Run.Execution() != 1 {
 			t.Errorf("%s: %+v", name, job.Run)
 		}
 		code := map[string]string{"key": "CONFLICT", "source": "AT_WORK"}[name]
