@@ -3,7 +3,6 @@ package cloud
 import (
 	"bytes"
 	"cmp"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/e2e/demo"
 	"sluice/internal/providersim"
 )
 
@@ -161,7 +161,7 @@ func people(test string, n int) (rows []map[string]any) {
 // verified checks the table of such a run, in the order of its rows, against what the provider says when it is asked directly.
 func (p *providers) verified(provider, table string, rows []map[string]any) {
 	p.t.Helper()
-	got := records(p.t, table)
+	got := demo.Records(p.t, table)
 	if len(got) != len(rows)+1 || strings.Join(got[0], ",") != "email,ok" {
 		p.t.Fatalf("%d lines, want %d and a header; they begin %v", len(got), len(rows)+1, got[0])
 	}
@@ -198,13 +198,4 @@ func (p *providers) ask(provider, email string) string {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-}
-
-func records(t *testing.T, table string) [][]string {
-	t.Helper()
-	all, err := csv.NewReader(strings.NewReader(table)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
 }

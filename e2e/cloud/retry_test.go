@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/e2e/demo"
 	"sluice/internal/providersim"
 )
 
@@ -111,7 +112,7 @@ func TestX4RetryOfFailedRows(t *testing.T) {
 // retried checks the table of such a run against what the provider says when it is asked directly.
 func (p *providers) retried(provider, table string, rows []map[string]any) {
 	p.t.Helper()
-	got := records(p.t, table)
+	got := demo.Records(p.t, table)
 	if len(got) != len(rows)+1 || strings.Join(got[0], ",") != "email,ok,_status,_error" {
 		p.t.Fatalf("%d lines, want %d and a header; they begin %v", len(got), len(rows), got[0])
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/e2e/demo"
 	"sluice/internal/providersim"
 )
 
@@ -41,7 +42,7 @@ func TestCancelTheDemoWhileItIsParked(t *testing.T) {
 		t.Errorf("%d rows had ended, the counts say %+v", ended, cancelled)
 	}
 	d.sluice("resume", "demo", "--json").want(3, demoLasts)
-	expectedTable(t, d.read("enriched.csv"))
+	demo.CheckTable(t, d.read("enriched.csv"))
 	for name, p := range sim.report().Providers {
 		if name == "mail" && len(p.CompletedTwice) > 0 {
 			t.Errorf("mail charged twice: %+v", p.CompletedTwice)
@@ -90,7 +91,7 @@ func TestPauseAndCancelAnywhere(t *testing.T) {
 	t.Logf("stops: %v", stops)
 	before := len(c.sim.requests())
 	c.d.sluice("retry", "demo", "--json").want(3, demoLasts)
-	expectedTable(t, c.d.read("enriched.csv"))
+	demo.CheckTable(t, c.d.read("enriched.csv"))
 	s := p.summary()
 	if again := len(c.sim.requests()) - before; again < 1 || again > 4*s.Failed {
 		t.Errorf("%d requests for a retry of %d failed rows", again, s.Failed)

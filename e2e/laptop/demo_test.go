@@ -1,7 +1,6 @@
 package laptop
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/e2e/demo"
 	"sluice/internal/providersim"
 )
 
@@ -56,7 +56,7 @@ func TestDemoTableIsRight(t *testing.T) {
 	sim, args := d.demo(providersim.Demo())
 	p := d.sluice(args...).want(3, demoLasts)
 
-	expectedTable(t, d.read("enriched.csv"))
+	demo.CheckTable(t, d.read("enriched.csv"))
 	sim.neverTooFast()
 	s, r := p.summary(), sim.report()
 	if s.Status != "completed" || s.Parks < 1 {
@@ -94,7 +94,7 @@ func TestDemoTableIsRightThroughAServer(t *testing.T) {
 		return url != ""
 	})
 	p := d.sluice(append(args, "--api", url)...).want(3, demoLasts)
-	expectedTable(t, d.read("enriched.csv"))
+	demo.CheckTable(t, d.read("enriched.csv"))
 	sim.neverTooFast()
 	s := p.summary()
 	if s.Status != "completed" || s.Parks < 1 || !strings.Contains(p.err.String(), "parked until ") {
@@ -125,41 +125,10 @@ func agree(t *testing.T, s summary, r providersim.Report, all []request) {
 	}
 }
 
-// expectedTable compares a table of the demo with the one that was worked out without Sluice, row by row. Of an error
-// the expected table has the column and the code only.
-func expectedTable(t *testing.T, text string) {
-	t.Helper()
-	got, want := recordsOf(t, text), recordsOf(t, read(t, filepath.Join(examples, "expected.csv")))
-	if len(got) != len(want) {
-		t.Fatalf("%d lines, want %d", len(got), len(want))
-	}
-	wrong := 0
-	for i, record := range want {
-		last := len(record) - 1
-		same := len(got[i]) == len(record) && strings.HasPrefix(got[i][last], record[last]) && (record[last] == "") == (got[i][last] == "")
-		for j := 0; same && j < last; j++ {
-			same = got[i][j] == record[j]
-		}
-		if !same && wrong < 5 {
-			wrong++
-			t.Errorf("line %d:\n got %q\nwant %q", i+1, got[i], record)
-		}
-	}
-}
-
-func recordsOf(t *testing.T, text string) [][]string {
-	t.Helper()
-	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return records
-}
-
 // tableOf reads a CSV with a header.
 func tableOf(t *testing.T, text string) (rows []map[string]string) {
 	t.Helper()
-	records := recordsOf(t, text)
+	records := demo.Records(t, text)
 	for _, record := range records[1:] {
 		row := map[string]string{}
 		for i, name := range records[0] {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/e2e/demo"
 	"sluice/internal/providersim"
 )
 
@@ -149,7 +150,7 @@ func (c *crashes) mayRepeat(provider string, r providersim.Repeat, at time.Time)
 
 func (c *crashes) judge() {
 	c.t.Helper()
-	expectedTable(c.t, c.d.read("enriched.csv"))
+	demo.CheckTable(c.t, c.d.read("enriched.csv"))
 	c.sim.withinLimits()
 	repeated := 0
 	for name, p := range c.sim.report().Providers {
