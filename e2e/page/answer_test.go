@@ -116,6 +116,7 @@ func TestABudgetIsRaised(t *testing.T) {
 	b.click("dialog button.primary")
 	b.sees(".head .badge", "completed")
 	b.sees(".figures", "4 of 4 rows (100%)")
+	b.sees(".budget", "4 of 100 calls")
 	b.quiet(s.URL)
 }
 

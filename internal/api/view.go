@@ -107,8 +107,8 @@ func DetailOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) 
 		return v, err
 	}
 	v.Asked = asked.Wanted(r)
-	if r.Status.Ended() {
-		return v, nil
+	if v.Budget, err = spentOf(ctx, st, r, asked); err != nil || r.Status.Ended() {
+		return v, err
 	}
 	left, err := run.BacklogOf(ctx, st, r)
 	if err != nil {
@@ -118,6 +118,5 @@ func DetailOf(ctx context.Context, st *store.Store, r *sheet.Run) (View, error) 
 	if w := left.Waiting; w.Answers+w.Asleep > 0 {
 		v.Waits = &Waits{Answers: w.Answers, Asleep: w.Asleep}
 	}
-	v.Budget, err = spentOf(ctx, st, r, asked)
-	return v, err
+	return v, nil
 }
