@@ -140,17 +140,10 @@ const (
 	askLongest = time.Minute
 )
 
-// await asks how the run stands until there is nothing to wait for, and shows it. A run that is about to go on is paused for a
-// moment with nothing asked of it, because that is withdrawn first: only one that is so twice rests.
+// await asks how the run stands until there is nothing to wait for, and shows it.
 func (d deployment) await(ctx context.Context, id string, p *watching) (api.View, error) {
-	paused := 0
 	return d.awaitUntil(ctx, id, p, func(v api.View) bool {
-		if v.Status == sheet.Paused && v.Asked == "" {
-			paused++
-		} else {
-			paused = 0
-		}
-		return v.Asked != "extend" && v.Status.Ended() || paused == 2
+		return v.Asked != "extend" && v.Status.Ended() || v.Status == sheet.Paused && v.Asked == ""
 	})
 }
 

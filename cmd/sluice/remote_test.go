@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -134,29 +133,4 @@ func TestADeploymentThatCannotBeAsked(t *testing.T) {
 	fails(exitFailed, c.URL+"/v1", "asks for a key; set SLUICE_API_KEY")
 	key["SLUICE_API_KEY"] = "a\nb"
 	fails(exitUsage, c.URL+"/v1", "the API's key has a character that no key has")
-}
-
-// A run that is about to go on is paused for a moment with nothing asked of it. Who waits for its end does not take that for a rest.
-func TestAMomentOfPauseIsNoRest(t *testing.T) {
-	b := newBench(t)
-	stand := func(status, more string) string {
-		return `{"run":"r1","name":"upper","status":"` + status + `","mapName":"map.yaml","input":"in.csv","rows":2,"completed":1,"failed":0,"shards":1,"createdAt":"2026-11-30T09:00:00Z","stats":{}` + more + `}`
-	}
-	answers := []string{stand("paused", `,"asked":"retry"`), stand("paused", ""), stand("running", ""), stand("completed", "")}
-	asked := 0
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /runs/r1/resume", func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusAccepted)
-		_, _ = io.WriteString(w, `{"run":"r1","status":"paused"}`)
-	})
-	mux.HandleFunc("GET /runs/r1", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, answers[min(asked, len(answers)-1)])
-		asked++
-	})
-	server := httptest.NewServer(mux)
-	defer server.Close()
-	b.sluice("resume", "r1", "--api", server.URL).want(t, exitOK, "1 of 2 completed")
-	if asked < len(answers) {
-		t.Errorf("it stopped asking after %d answers", asked)
-	}
 }
