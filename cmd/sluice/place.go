@@ -101,7 +101,7 @@ func (f folder) entry(ctx context.Context, id string) (entry, error) {
 	if !r.Status.Ended() {
 		var left run.Backlog
 		left, err = run.BacklogOf(ctx, f.Store, r)
-		e.Holds, e.Waits = left.Holds, left.Waiting
+		e.Holds, e.Waits, e.Working, e.Interrupted = left.Holds, left.Waiting, left.Working, left.Interrupted
 	}
 	return e, err
 }
@@ -148,6 +148,7 @@ func (d deployment) entryOf(v api.View) entry {
 	r := recordOf(v)
 	e := entry{report: newReport(r, "", d.finished(v.Finish)), Name: v.Name, AtWork: !v.Status.Ended(), CreatedAt: instant(v.CreatedAt), WakeAt: instant(v.WakeAt),
 		Error: v.Error, Pause: v.Pause, Holds: v.Holds, Bill: v.Bill, created: v.CreatedAt, mapFile: v.MapName, input: v.Input, asked: haltingWord(v.Asked)}
+	e.Working, e.Interrupted = v.Working, v.Interrupted
 	if v.Waits != nil {
 		e.Waits = sheet.Waiting{Answers: v.Waits.Answers, Asleep: v.Waits.Asleep}
 	}

@@ -22,6 +22,7 @@ const (
 	viewOfR1 = `{"run":"r1","name":"upper","status":"parked","mapName":"map.yaml","input":"in.csv","rows":3,"duplicates":1,"completed":2,"failed":0,
 		"shards":1,"createdAt":"2026-11-30T10:00:00Z","startedAt":"2026-11-30T10:00:01Z","wakeAt":"2026-11-30T11:00:00Z",
 		"stats":{"logical":3,"dispatched":2,"refused429":1,"costMicros":20000},
+		"working":2,"interrupted":1,
 		"holds":[{"provider":"acme","until":"2026-11-30T11:00:00Z","rows":1}],
 		"bill":{"prices":"list prices","rows":3,"lines":[{"name":"state transitions","quantity":11,"unit":"","dollars":0.000275}],"total":0.000275,"perMillionRows":91.66}}`
 	forbidden = `{"error":{"code":"INVALID_API_KEY","message":"Forbidden"}}`
@@ -62,7 +63,7 @@ func TestRunsOfADeployment(t *testing.T) {
 	b.env(map[string]string{"SLUICE_API_KEY": "k", "SLUICE_API_URL": c.URL + "/v1/"})
 	b.sluice("runs").want(t, exitOK, "r1  upper  parked  2/3   0", "r0  upper")
 	b.sluice("runs", "r1", "--api", c.URL+"/v1").want(t, exitOK, "status    parked", "map       map.yaml", "rows      2 of 3 done, 0 failed, 1 duplicate",
-		"held      acme: held until", "cost      0.02")
+		"held      acme: held until", "cost      0.02", "at work   2 rows", "begun     1 row, by a process that has ended")
 	b.sluice("runs", "r1", "--cost").want(t, exitOK, "run r1 (upper): parked, 3 rows", "state transitions", "0.000275", "91.66")
 	if out := b.sluice("runs", "r1").out; strings.Contains(out, "laptop") {
 		t.Errorf("a bill of the cloud says that it is none:\n%s", out)

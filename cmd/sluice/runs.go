@@ -75,15 +75,17 @@ func (c *runsCmd) show(ctx context.Context, a *app, p place) error {
 // entry is a run in a listing.
 type entry struct {
 	report
-	Name      string        `json:"name"`
-	AtWork    bool          `json:"atWork"` // a living process is working on it, or waits to go on with it
-	CreatedAt *time.Time    `json:"createdAt"`
-	WakeAt    *time.Time    `json:"wakeAt"`
-	Error     string        `json:"error,omitempty"`
-	Pause     *sheet.Pause  `json:"pause,omitempty"` // of a run that is paused
-	Holds     []run.Hold    `json:"holds,omitempty"`
-	Waits     sheet.Waiting `json:"waits,omitzero"`
-	Bill      *cost.Bill    `json:"bill,omitempty"` // with --cost
+	Name        string        `json:"name"`
+	AtWork      bool          `json:"atWork"` // a living process is working on it, or waits to go on with it
+	CreatedAt   *time.Time    `json:"createdAt"`
+	WakeAt      *time.Time    `json:"wakeAt"`
+	Error       string        `json:"error,omitempty"`
+	Pause       *sheet.Pause  `json:"pause,omitempty"` // of a run that is paused
+	Holds       []run.Hold    `json:"holds,omitempty"`
+	Waits       sheet.Waiting `json:"waits,omitzero"`
+	Working     int           `json:"working,omitempty"`     // rows that are at work
+	Interrupted int           `json:"interrupted,omitempty"` // rows whose process has ended in the middle
+	Bill        *cost.Bill    `json:"bill,omitempty"`        // with --cost
 
 	asked          string // what the process at work has been asked for, and has not done yet
 	created        time.Time
@@ -160,6 +162,12 @@ func printRun(a *app, e entry) error {
 	line("finished", "%s", when(e.FinishedAt, now))
 	if e.WakeAt != nil && !sheet.Status(e.Status).Ended() {
 		line("wakes", "%s", when(e.WakeAt, now))
+	}
+	if n := e.Working; n > 0 {
+		line("at work", "%s", plural(int64(n), "row", "rows"))
+	}
+	if n := e.Interrupted; n > 0 {
+		line("begun", "%s, by a process that has ended; what is saved of them is not done again", plural(int64(n), "row", "rows"))
 	}
 	if n := e.Waits.Answers; n > 0 {
 		line("waits", "%s; sluice rows %s --status waiting", plural(n, "row waits for an answer", "rows wait for answers"), e.ID)
