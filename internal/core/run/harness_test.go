@@ -28,6 +28,7 @@ import (
 // onEveryStore runs a behaviour inside a bubble of fake time, once on each store.
 func onEveryStore(t *testing.T, behaviour func(t *testing.T, tbl table.Table)) {
 	t.Helper()
+	sideBySide(t)
 	t.Run("memory", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { behaviour(t, memory.New()) })
 	})
@@ -47,7 +48,18 @@ func onEveryStore(t *testing.T, behaviour func(t *testing.T, tbl table.Table)) {
 // onMemory runs a behaviour inside a bubble of fake time on memory alone: for those that go through many cases.
 func onMemory(t *testing.T, behaviour func(t *testing.T, tbl table.Table)) {
 	t.Helper()
+	sideBySide(t)
 	synctest.Test(t, func(t *testing.T) { behaviour(t, memory.New()) })
+}
+
+var beside sync.Map // tests that run beside others
+
+// sideBySide lets a test run beside others, each in its own bubble. It may be called more than once for a test; a part of a test
+// keeps its place in it.
+func sideBySide(t *testing.T) {
+	if _, asked := beside.LoadOrStore(t, true); !asked && !strings.Contains(t.Name(), "/") {
+		t.Parallel()
+	}
 }
 
 // world is a run's surroundings in a test: a store and a provider that answers as it is told.
