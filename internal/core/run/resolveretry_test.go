@@ -69,7 +69,8 @@ func TestX4AnExpiredEventIsAskedAgain(t *testing.T) {
 		w := newWorld(t, tbl)
 		w.provider.answer = echo
 		job := w.start("r", approval, rows(1)...)
-		if got := w.drive(job); !strings.Contains(got, "EVENT_EXPIRED") {
+		time.Sleep(time.Until(w.awaiting(job).WakeAt))
+		if got := w.drive(w.reload(job)); !strings.Contains(got, "EVENT_EXPIRED") {
 			t.Fatalf("got %q", got)
 		}
 		w.retry("r", run.RetryOptions{})

@@ -53,7 +53,7 @@ func TestSleepingRowsAreNotInTheCheckpoint(t *testing.T) {
 		w.provider.answer = echo
 		w.settings.MaxWaiting = 10
 		lines := []string{"x,nap"}
-		for i := range 300 {
+		for i := range 100 {
 			lines = append(lines, fmt.Sprintf("r%d,%dm", i, 60+i))
 		}
 		job := w.start("r", sleepy, lines...)
@@ -62,10 +62,10 @@ func TestSleepingRowsAreNotInTheCheckpoint(t *testing.T) {
 		if res.Outcome != run.Parked || time.Until(res.WakeAt).Round(time.Second) != time.Hour {
 			t.Errorf("%+v, in %v", res, time.Until(res.WakeAt))
 		}
-		if len(cp.Pending) != 0 || cp.Cursor != 300 || cp.Waits != (sheet.Waiting{Asleep: 300, Settled: true}) {
+		if len(cp.Pending) != 0 || cp.Cursor != 100 || cp.Waits != (sheet.Waiting{Asleep: 100, Settled: true}) {
 			t.Errorf("checkpoint: %d pending, cursor %d, %+v", len(cp.Pending), cp.Cursor, cp.Waits)
 		}
-		if got := w.finish(job); strings.Count(got, "\n") != 301 {
+		if got := w.finish(job); strings.Count(got, "\n") != 101 {
 			t.Errorf("%d lines", strings.Count(got, "\n"))
 		}
 		if cp := w.checkpoint(job); cp.Waits != (sheet.Waiting{Settled: true}) {
