@@ -102,7 +102,8 @@ func (s *stack) deploy(t *testing.T) error {
 		return err
 	}
 	var outputs map[string]string
-	if err := s.script(&outputs, "e2e/deploy.sh", "-c", "sluice:architecture="+runtime.GOARCH, "-c", "sluice:keepData=false", "-c", "sluice:allowPrivate=true"); err != nil {
+	if err := s.script(&outputs, "e2e/deploy.sh", "-c", "sluice:architecture="+runtime.GOARCH, "-c", "sluice:keepData=false", "-c", "sluice:allowPrivate=true",
+		"-c", "sluice:apiRate=500", "-c", "sluice:apiBurst=500"); err != nil {
 		return err
 	}
 	var err error
