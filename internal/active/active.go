@@ -8,6 +8,8 @@ import (
 	"iter"
 	"time"
 
+	"sluice/internal/core/sheet"
+	"sluice/internal/core/store"
 	"sluice/internal/core/table"
 )
 
@@ -31,6 +33,15 @@ func Add(ctx context.Context, t table.Table, run string) error {
 // Remove takes a run off the list, after its record says that it has ended.
 func Remove(ctx context.Context, t table.Table, run string) error {
 	return t.Delete(ctx, table.Key{Part: part, Sort: run}, table.Always())
+}
+
+// Ended takes a run that has ended off the list, unless it is to be extended already.
+func Ended(ctx context.Context, st *store.Store, rec *sheet.Run) error {
+	asked, err := sheet.LoadControl(ctx, st, rec.ID)
+	if err != nil || asked.Extends(rec) {
+		return err
+	}
+	return Remove(ctx, st.Table, rec.ID)
 }
 
 // All yields the list.

@@ -87,7 +87,7 @@ func (r *Runner) look(ctx context.Context) error {
 		case asked.Extends(rec), goesOn(rec, asked):
 			r.take(e.Run, false)
 		case rec.Status.Ended():
-			if err := r.forget(ctx, rec); err != nil {
+			if err := active.Ended(ctx, r.State.Store, rec); err != nil {
 				return err
 			}
 		}

@@ -54,19 +54,10 @@ func (r *Runner) work(id string) (*sheet.Run, error) {
 			return job.Run, err
 		}
 	}
-	return job.Run, r.forget(context.WithoutCancel(r.ctx), job.Run)
-}
-
-// forget takes a run that has ended off the list, unless it is to be extended already.
-func (r *Runner) forget(ctx context.Context, rec *sheet.Run) error {
-	if !rec.Status.Ended() {
-		return nil
+	if !job.Run.Status.Ended() {
+		return job.Run, nil
 	}
-	asked, err := sheet.LoadControl(ctx, r.State.Store, rec.ID)
-	if err != nil || asked.Extends(rec) {
-		return err
-	}
-	return active.Remove(ctx, r.State.Store.Table, rec.ID)
+	return job.Run, active.Ended(context.WithoutCancel(r.ctx), st.Store, job.Run)
 }
 
 // plan seals the run's input, or what it is extended by, unless the run was cancelled before. An input that cannot be sealed ends

@@ -53,30 +53,17 @@ func (e *Ending) Tell(ctx context.Context, rec *sheet.Run) error {
 	if err := e.Announcer.Announce(ctx, bus.Of(rec)); err != nil {
 		return err
 	}
-	asked, err := sheet.LoadControl(ctx, e.Store, rec.ID)
-	if err != nil || asked.Extends(rec) {
-		return err
-	}
-	return active.Remove(ctx, e.Store.Table, rec.ID)
+	return active.Ended(ctx, e.Store, rec)
 }
 
-// TellPause announces that the run is paused, unless it is only until its failed rows are ready to be run again. A pause does not
+// TellPause announces that a run is paused, unless it is only until its failed rows are ready to be run again. A pause does not
 // fail because nobody can be told of it: it is news, and the record says it.
 func (e *Ending) TellPause(ctx context.Context, rec *sheet.Run) error {
-	rests, err := e.rests(ctx, rec)
-	if err == nil && rests {
+	asked, err := sheet.LoadControl(ctx, e.Store, rec.ID)
+	if err == nil && !asked.Retries() {
 		_ = e.Announcer.Announce(ctx, bus.OfPause(rec))
 	}
 	return err
-}
-
-// rests reports whether the run is paused, and not only until its failed rows are ready to be run again.
-func (e *Ending) rests(ctx context.Context, rec *sheet.Run) (bool, error) {
-	if rec.Status != sheet.Paused {
-		return false, nil
-	}
-	asked, err := sheet.LoadControl(ctx, e.Store, rec.ID)
-	return err == nil && !asked.Retries(), err
 }
 
 // Export is the name of the object that holds a completed run's table.

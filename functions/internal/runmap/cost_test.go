@@ -15,6 +15,7 @@ import (
 	"sluice/functions/internal/toolexec"
 	"sluice/internal/core/call"
 	"sluice/internal/core/gateway"
+	"sluice/internal/core/gateway/gatewaytest"
 	"sluice/internal/core/mapspec"
 	"sluice/internal/core/pacer"
 	"sluice/internal/core/run"
@@ -51,7 +52,7 @@ func (r remote) PutMany(ctx context.Context, items []table.Item) error {
 	return r.Table.PutMany(ctx, items)
 }
 
-// answering is a provider that answers everything, and keeps count of the calls in each second.
+// answering is a provider that answers everything.
 type answering struct{}
 
 func (answering) Send(_ context.Context, req *gateway.Request) (*gateway.Response, error) {
@@ -83,10 +84,6 @@ type catalogue struct{ *mapspec.Catalogue }
 
 func (c catalogue) Of(context.Context, string) (*mapspec.Catalogue, error) { return c.Catalogue, nil }
 
-type noSecrets struct{}
-
-func (noSecrets) Resolve(context.Context, string) (string, error) { return "", nil }
-
 // billWorld is a world in which everything is billed.
 func billWorld(t *testing.T) *world {
 	shared := remote{memory.New()}
@@ -95,7 +92,7 @@ func billWorld(t *testing.T) *world {
 	w.Store.Table, w.Store.Meter, w.Usage = meter, meter, meter.Usage
 	paced := pacer.New(calls, "toolexec")
 	paced.Bulk = true
-	exec := &toolexec.Handler{Pacer: paced, Sender: answering{}, Secrets: noSecrets{}, Blobs: w.Store.Blobs,
+	exec := &toolexec.Handler{Pacer: paced, Sender: answering{}, Secrets: gatewaytest.Secrets{}, Blobs: w.Store.Blobs,
 		Log: slog.New(slog.DiscardHandler), Usage: calls.Usage}
 	w.Gateway = func(j *run.Job) call.Gateway {
 		if exec.Catalogues == nil {
